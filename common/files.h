@@ -1,0 +1,55 @@
+// Careful file operations: owned descriptors, whole reads and writes, private directories, sealed memory files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/error.h"
+
+namespace jitc::common {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int value) : value_(value) {}
+  Fd(Fd&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept;
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+  int get() const { return value_; }
+  explicit operator bool() const { return value_ >= 0; }
+  int release() { return std::exchange(value_, -1); }
+  void reset();
+
+ private:
+  int value_ = -1;
+};
+
+// The whole file through an open descriptor, from offset 0, by pread (a file cut meanwhile is a short read, never a
+// SIGBUS). `what` names it in errors; kinds: kStoreUnavailable.
+Result<std::string> read_all(int fd, std::string_view what);
+Result<std::string> read_file(const std::string& path);
+// All bytes at the descriptor's position; kStoreFull for ENOSPC, EDQUOT and EFBIG, else kStoreUnavailable.
+Result<void> write_all(int fd, std::string_view bytes, std::string_view what);
+
+// A memory file with these bytes, sealed against every change, descriptor closed on exec. Its name shows in /proc.
+// Works where memfd_create refuses executable or non-executable flags (vm.memfd_noexec): MFD_EXEC is tried first.
+Result<Fd> sealed_memfd(std::string_view name, std::string_view bytes, bool executable);
+
+// Creates the directory and its parents (mode 0700) if absent. kStoreUnavailable with the reason.
+Result<void> make_directories(const std::string& path, mode_t mode = 0700);
+// A directory that nobody but this user (or root) can have written: owner is this uid or root, not writable by group or
+// others unless sticky and root's. `kRefused` says which directory and why. Symlinks at the last component are refused.
+Result<void> check_private_directory(const std::string& path);
+
+std::string host_name();  // of this UTS namespace
+std::string boot_id();
+std::uint64_t process_start_time(pid_t pid);  // clock ticks since boot; 0: no such process
+
+}  // namespace jitc::common

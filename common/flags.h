@@ -1,0 +1,39 @@
+// Which compiler flags may be used: those whose whole effect is in their text. Everything that reads, writes or runs
+// something else is refused by name, because its effect is not in the key.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/error.h"
+
+namespace jitc::common {
+
+// kRefused, naming the first flag that is not allowed. `-I dir` and `-Idir` are allowed inside `include_roots`.
+Result<void> check_flags(std::span<const std::string> flags, std::span<const std::string> include_roots);
+
+// Splits a setting's value at white space; quotes and backslashes are refused (kUsage), since no flag needs them.
+Result<std::vector<std::string>> split_flags(std::string_view text);
+
+// The linear scan before any compiler sees the text.
+struct SourceScan {
+  std::uint64_t bytes = 0;
+  std::uint64_t lines = 0;
+  std::uint64_t calls = 0;             // an identifier followed by an opening parenthesis
+  std::uint64_t largest_function = 0;  // bytes of the largest outermost { } block
+  std::uint64_t nesting = 0;           // deepest ( [ and prefix operators; comments, strings, directives left out
+  std::uint64_t blocks = 0;            // deepest {
+  std::uint64_t chain = 0;             // longest run of `else if` or of ? : within one statement
+};
+// Stops where the text first goes beyond a limit below; what it counted until then is given.
+SourceScan scan_source(std::string_view text);
+inline constexpr std::uint64_t kMaxNesting = 10'000;
+inline constexpr std::uint64_t kMaxBlocks = 10'000;
+inline constexpr std::uint64_t kMaxChain = 10'000;
+// kInvalidSource (with line and column) for what is beyond these limits, a NUL byte or invalid UTF-8; kUsage when
+// empty. Compilers go down one level of their stack for each.
+Result<SourceScan> check_source(std::string_view text);
+
+}  // namespace jitc::common

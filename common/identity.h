@@ -1,0 +1,56 @@
+// The identity file: what the daemon tells those who never ask it. With it the root and the command compute artifact
+// keys and read the store without any RPC. Written atomically (temp file, rename) into the runtime directory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/error.h"
+#include "common/isa.h"
+#include "common/request.h"
+
+namespace jitc::common {
+
+struct Identity {
+  std::string version;  // the daemon's
+  std::int64_t pid = 0;
+  std::vector<CompilerIdentity> compilers;  // the first is the embedded one
+  std::string triple;
+  std::string native_isa;  // cpu and features, for isa_wish native
+  std::string store;
+  std::vector<std::string> read_only_stores;
+  std::vector<std::pair<std::string, std::string>> include_roots;  // path, content digest
+  const CompilerIdentity* compiler(std::string_view name) const;   // by name or path
+};
+
+inline constexpr const char* kIdentityFile = "identity.json";
+
+Result<void> write_identity(const std::string& runtime_dir, const Identity& identity);
+// Believes only a regular file of this user's (or root's) own in a directory that nobody else can write: it says which
+// code is loaded. kRefused for another's, kUnreachable without one, kVersionSkew for one that cannot be understood.
+Result<Identity> read_identity(const std::string& runtime_dir);
+
+std::string_view build_version();  // of this build: the project's
+
+// May the store be read under this identity's key without asking the daemon? Only when nothing that enters the key can
+// have changed since the daemon wrote it: the embedded compiler of the same build, and no include roots. What external
+// compilers and headers are now, only the daemon finds out.
+bool may_hit_directly(const Request& request, const Identity& identity);
+// Nothing of the machine's files enters the key: the embedded compiler, and no include roots.
+bool is_self_contained(const Request& request, const Identity& identity);
+
+// The artifact key of a request on this node: resolves the wish for the ISA (common: the request's isa_level, else this
+// CPU's level) and the compiler's name. kRefused for a compiler that the daemon does not offer, and when nobody knows
+// what would be compiled: an identity or an include root's digest is empty.
+struct ResolvedRequest {
+  Digest request;
+  Digest key;
+  CompilerIdentity compiler;
+  Target target;
+  IsaMask isa_needed = 0;
+};
+Result<ResolvedRequest> resolve(const Request& request, const Identity& identity);
+
+}  // namespace jitc::common

@@ -1,0 +1,80 @@
+#include "common/store_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/files.h"
+
+namespace jitc::common {
+namespace {
+
+constexpr int kOpenTries = 3;
+
+enum class ReadOutcome { kRead, kAbsent, kUnreadable };
+
+// A shared file system may answer ESTALE, or show a file of 0 bytes, on the first open after another node published it.
+// A fresh open sees the truth; a file that stays so is treated as absent.
+ReadOutcome read_entry(const std::string& path, std::string& bytes, std::string* reason) {
+  for (int attempt = 0; attempt < kOpenTries; ++attempt) {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd && errno == ENOENT) return ReadOutcome::kAbsent;
+    if (!fd && errno != ESTALE) {
+      if (reason != nullptr)
+        *reason = fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be opened", path).error().message;
+      return ReadOutcome::kUnreadable;
+    }
+    if (!fd) continue;
+    auto text = read_all(fd.get(), path);
+    if (!text || text->empty()) continue;
+    bytes = std::move(*text);
+    return ReadOutcome::kRead;
+  }
+  // Zero bytes three times over: a crash before the data reached the disk.
+  bytes.clear();
+  struct stat status{};
+  return ::lstat(path.c_str(), &status) == 0 && status.st_size == 0 ? ReadOutcome::kRead : ReadOutcome::kAbsent;
+}
+
+}  // namespace
+
+std::string artifact_path(const std::string& store, const Digest& key) {
+  const std::string hex = key.hex();
+  return store + "/v1/" + hex.substr(0, 2) + "/" + hex + ".so";
+}
+
+LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, std::string* reason) const {
+  std::string corrupt_path;
+  std::string corrupt_reason;
+  for (const auto& layer : layers_) {
+    std::string path = artifact_path(layer, key);
+    std::string why;
+    const ReadOutcome read = read_entry(path, artifact.bytes, &why);
+    if (read == ReadOutcome::kAbsent) continue;
+    if (read == ReadOutcome::kRead) {
+      auto view = verify_artifact(artifact.bytes);
+      if (view && view->key == key) {
+        artifact.path = std::move(path);
+        artifact.view = *view;
+        return LookupOutcome::kFound;
+      }
+      why = view ? "it is the artifact of another key" : view.error().message;
+    } else {
+      continue;  // not this user's to read: as if absent
+    }
+    corrupt_path = std::move(path);
+    corrupt_reason = std::move(why);
+  }
+  if (corrupt_path.empty()) return LookupOutcome::kAbsent;
+  artifact.path = std::move(corrupt_path);
+  if (reason != nullptr) *reason = std::move(corrupt_reason);
+  return LookupOutcome::kCorrupt;
+}
+
+void touch_artifact(const std::string& path) {
+  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+}
+
+}  // namespace jitc::common

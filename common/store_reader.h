@@ -1,0 +1,45 @@
+// The read side of the store: layers in order, verified reads through one descriptor. Creates and changes nothing but
+// the time of use of an entry.
+//
+// Layout: <store>/v1/<first 2 hex digits of the key>/<64 hex digits>.so
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/artifact.h"
+#include "common/digest.h"
+#include "common/error.h"
+
+namespace jitc::common {
+
+std::string artifact_path(const std::string& store, const Digest& key);
+
+struct StoredArtifact {
+  std::string path;
+  std::string bytes;  // the whole file; `view` points into it
+  ArtifactView view;
+  StoredArtifact() = default;
+  StoredArtifact(StoredArtifact&&) = delete;  // `view` points into `bytes`
+};
+
+enum class LookupOutcome { kFound, kAbsent, kCorrupt };
+
+class StoreReader {
+ public:
+  // Layers in the order of reading: read-only ones first, then the writable one.
+  explicit StoreReader(std::vector<std::string> layers) : layers_(std::move(layers)) {}
+  // Fills `artifact` when found. A first read of 0 bytes or ESTALE is tried again a bounded number of times, then
+  // counts as absent. A file that does not verify (or is not of this key) is kCorrupt with its path in `artifact.path`
+  // and the reason in `reason`, if no other layer has a good one.
+  LookupOutcome look_up(const Digest& key, StoredArtifact& artifact, std::string* reason = nullptr) const;
+  const std::vector<std::string>& layers() const { return layers_; }
+
+ private:
+  std::vector<std::string> layers_;
+};
+
+// Marks an entry as used now, for the least-recently-used order. Failures are ignored (read-only layers).
+void touch_artifact(const std::string& path);
+
+}  // namespace jitc::common

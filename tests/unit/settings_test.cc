@@ -1,0 +1,115 @@
+#include "common/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "tests/support/environment.h"
+#include "tests/support/temporary_directory.h"
+
+namespace jitc::common {
+namespace {
+
+using testing::ScopedEnvironment;
+using testing::TemporaryDirectory;
+
+// Nothing of the caller's reaches the test.
+class SettingsTest : public ::testing::Test {
+ protected:
+  SettingsTest() : environment_(cleared(directory_.path())) {}
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_.path() + "/" + name) << text;
+  }
+
+  TemporaryDirectory directory_;
+
+ private:
+  static std::vector<ScopedEnvironment::Variable> cleared(const std::string& home) {
+    std::vector<ScopedEnvironment::Variable> variables{{"HOME", home.c_str()},
+                                                       {"XDG_CONFIG_HOME", home.c_str()},
+                                                       {"XDG_CACHE_HOME", nullptr},
+                                                       {"JITC_JOB_FILE", nullptr}};
+    for (const auto& info : settings_table()) variables.emplace_back(info.environment, nullptr);
+    return variables;
+  }
+  ScopedEnvironment environment_;
+};
+
+TEST_F(SettingsTest, DefaultsAreValid) {
+  const auto settings = Settings::load();
+  ASSERT_TRUE(settings) << to_line(settings.error());
+  EXPECT_EQ(settings->text("store"), directory_.path() + "/.cache/jitc");
+  EXPECT_EQ(settings->bytes("store_max"), std::uint64_t{10} << 30);
+  EXPECT_EQ(settings->seconds("idle_exit"), 1800);
+  EXPECT_FALSE(settings->is_set("cc"));
+}
+
+TEST_F(SettingsTest, FlagBeforeEnvironmentBeforeJobFileBeforeUserFile) {
+  write("job.toml", "cc = 'from job'\nmax_compilers = 5\ninclude_roots = ['/a', '/b']\n");
+  ASSERT_EQ(::system(("mkdir -p " + directory_.path() + "/jitc").c_str()), 0);
+  write("jitc/jitc.toml", "cc = 'from user'\nmax_compilers = 4\ncse = '1'\n");
+  const ScopedEnvironment job{{"JITC_JOB_FILE", (directory_.path() + "/job.toml").c_str()},
+                              {"JITC_CC", "from environment"}};
+  const auto settings = Settings::load({{"store", "/from/flag"}});
+  ASSERT_TRUE(settings) << to_line(settings.error());
+  EXPECT_EQ(settings->text("store"), "/from/flag");
+  EXPECT_EQ(settings->value("store").origin, "--store");
+  EXPECT_EQ(settings->text("cc"), "from environment");
+  EXPECT_EQ(settings->value("cc").origin, "JITC_CC");
+  EXPECT_EQ(settings->count("max_compilers"), 5u);
+  EXPECT_EQ(settings->list("include_roots"), (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(settings->text("cse"), "1");
+  EXPECT_EQ(settings->value("cse").origin, directory_.path() + "/jitc/jitc.toml");
+}
+
+TEST_F(SettingsTest, WrongValuesNameKeyValueOriginAndWhatIsAllowed) {
+  const ScopedEnvironment wrong{{"JITC_CSE", "maybe"}};
+  const auto settings = Settings::load();
+  ASSERT_FALSE(settings);
+  const std::string line = to_line(settings.error());
+  for (const char* part : {"cse", "maybe", "JITC_CSE", "0 1 auto"})
+    EXPECT_NE(line.find(part), std::string::npos) << line;
+}
+
+TEST_F(SettingsTest, WrongFilesSayWhere) {
+  write("job.toml", "cc = \n");
+  const ScopedEnvironment job{{"JITC_JOB_FILE", (directory_.path() + "/job.toml").c_str()}};
+  const auto broken = Settings::load();
+  ASSERT_FALSE(broken);
+  EXPECT_NE(broken.error().thing.find("job.toml:1"), std::string::npos) << broken.error().thing;
+  write("job.toml", "colour = 'red'\n");
+  EXPECT_NE(to_line(Settings::load().error()).find("colour"), std::string::npos);
+  write("job.toml", "cc = 1.5\n");
+  EXPECT_FALSE(Settings::load());
+  const ScopedEnvironment missing{{"JITC_JOB_FILE", "/nowhere.toml"}};
+  EXPECT_FALSE(Settings::load());
+}
+
+TEST_F(SettingsTest, EveryEntryHasItsOwnNamesAndAHelp) {
+  std::set<std::string_view> names;
+  for (const auto& info : settings_table()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    EXPECT_TRUE(names.insert(info.environment).second) << info.environment;
+    EXPECT_TRUE(info.environment.starts_with("JITC_"));
+    EXPECT_FALSE(info.help.empty());
+  }
+}
+
+TEST(Units, Bytes) {
+  EXPECT_EQ(parse_bytes("400M"), std::uint64_t{400} << 20);
+  EXPECT_EQ(parse_bytes("2GiB"), std::uint64_t{2} << 30);
+  EXPECT_EQ(parse_bytes("17"), 17u);
+  for (const char* wrong : {"", "M", "-1", "1.5G", "4X", "4MM", "99999999999999999999", "99999999999T"})
+    EXPECT_FALSE(parse_bytes(wrong)) << wrong;
+}
+
+TEST(Units, Seconds) {
+  EXPECT_EQ(parse_seconds("1.5s"), 1.5);
+  EXPECT_EQ(parse_seconds("10min"), 600);
+  EXPECT_EQ(parse_seconds("250ms"), 0.25);
+  for (const char* wrong : {"", "s", "-1", "1d", "nan", "inf", "1e30"}) EXPECT_FALSE(parse_seconds(wrong)) << wrong;
+}
+
+}  // namespace
+}  // namespace jitc::common
