@@ -1,0 +1,160 @@
+// The queue and what may leave it.
+#include <algorithm>
+
+#include "daemon/schedule/state.h"
+
+namespace jitc::schedule {
+
+using Phase = FlightView::Phase;
+
+// ---- the queue ------------------------------------------------------------------------------------------------------
+
+void Scheduler::State::stand_in_line(Flight& flight, const Line& line) {
+  if (std::ranges::find(flight.lines, line) != flight.lines.end()) return;
+  flight.lines.push_back(line);
+  if (flight.phase != Phase::kQueued) return;
+  turns[line.prefetch].push_back(line.client, flight.id);
+  numbered = false;
+}
+
+void Scheduler::State::enqueue(Flight& flight, bool in_front) {
+  flight.phase = Phase::kQueued;
+  ++queued;
+  numbered = false;
+  for (const Line& line : flight.lines) {
+    if (in_front) {
+      turns[line.prefetch].push_front(line.client, flight.id);
+    } else {
+      turns[line.prefetch].push_back(line.client, flight.id);
+    }
+  }
+}
+
+void Scheduler::State::leave_queue(Flight& flight) {
+  --queued;
+  unmark_passed(flight);
+  numbered = false;
+  for (const Line& line : flight.lines) turns[line.prefetch].remove(line.client, flight.id);
+}
+
+std::vector<FlightId> Scheduler::State::order() const {
+  std::vector<FlightId> order;
+  std::set<FlightId> seen;  // those that stand in many lines
+  for (const Turns& lane : turns) {
+    for (const FlightId id : lane.order()) {
+      if (flights.at(id).lines.size() == 1 || seen.insert(id).second) order.push_back(id);
+    }
+  }
+  return order;
+}
+
+void Scheduler::State::number() {
+  if (std::exchange(numbered, true)) return;
+  std::uint32_t place = 0;
+  std::uint64_t bytes = 0;
+  for (const FlightId id : order()) {
+    Flight& flight = flights.at(id);
+    flight.place = ++place;
+    flight.bytes_ahead = bytes;
+    bytes += flight.first.features.bytes;
+  }
+}
+
+// ---- admission ------------------------------------------------------------------------------------------------------
+
+// A compile predicted above the whole budget is tried alone with all of it: a prediction alone refuses nothing.
+Demand Scheduler::State::demand_of(const Flight& flight) const {
+  Demand demand;
+  demand.predicted = model.predict(flight.features);
+  demand.reservation = MemoryModel::reservation_for(demand.predicted);
+  demand.limit = MemoryModel::limit_for(demand.predicted);
+  if (flight.out_of_memory > 0) {
+    demand.reservation = std::max(demand.reservation, 2 * flight.demand.reservation);
+    demand.limit = std::max(demand.limit, 2 * flight.demand.limit);
+  }
+  demand.alone = flight.out_of_memory > 0 || demand.reservation > limits.budget_bytes;
+  demand.reservation = std::min(demand.reservation, limits.budget_bytes);
+  demand.limit = std::min(demand.limit, limits.budget_bytes);
+  return demand;
+}
+
+bool Scheduler::State::fits(const Demand& demand) const {
+  if (counters.running == 0) return true;
+  return !demand.alone && counters.reserved_bytes + demand.reservation <= limits.budget_bytes;
+}
+
+void Scheduler::State::mark_passed(Time now, Flight& flight) {
+  if (flight.passed_since) return;
+  flight.passed_since = now;
+  passed.emplace(now, flight.id);
+}
+
+void Scheduler::State::unmark_passed(Flight& flight) {
+  if (!flight.passed_since) return;
+  passed.erase({*flight.passed_since, flight.id});
+  flight.passed_since.reset();
+}
+
+// Of the flights of this lane that were passed for too long, the one that was passed first.
+Flight* Scheduler::State::aged(bool prefetch, Time now) {
+  for (const auto& [since, id] : passed) {
+    if (after(since, limits.ageing) > now) break;
+    Flight& flight = flights.at(id);
+    if (!flight.grace_end && flight.is_prefetch() == prefetch) return &flight;
+  }
+  return nullptr;
+}
+
+// In turn, the first that fits. Only the first of each client that does not fit begins to age: were all of them to age
+// at once, one client's large flights would hold everybody up for as long as there are any.
+std::optional<Scheduler::State::Choice> Scheduler::State::next_to_start(Time now) {
+  for (const bool prefetch : {false, true}) {
+    if (Flight* flight = aged(prefetch, now)) {
+      // What is given back is kept for it: nobody passes it any more, until it fits.
+      if (!fits(demand_of(*flight))) return std::nullopt;
+      return Choice{flight, flight->lines.front().client};
+    }
+    for (const Turns::Client& client : turns[prefetch].clients()) {
+      Flight* first = nullptr;
+      for (const FlightId id : client.flights) {
+        Flight& flight = flights.at(id);
+        if (flight.grace_end) continue;  // nobody waits for it
+        if (fits(demand_of(flight))) return Choice{&flight, client.name};
+        if (!first) mark_passed(now, *(first = &flight));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void Scheduler::State::start(Time now, Flight& flight, const std::string& client, Actions& actions) {
+  const Demand demand = demand_of(flight);
+  leave_queue(flight);
+  for (Turns& lane : turns) lane.served(client);
+  flight.demand = demand;
+  flight.phase = Phase::kRunning;
+  flight.started = now;
+  ++flight.attempt;
+  alone_runs = demand.alone;
+  counters.reserved_bytes += demand.reservation;
+  counters.running_peak = std::max(counters.running_peak, ++counters.running);
+  ++counters.compiles_started;
+  actions.push_back(Compile{flight.id, flight.attempt, demand.limit, demand.alone});
+}
+
+void Scheduler::State::admit(Time now, Actions& actions) {
+  while (queued > 0 && counters.running < limits.slots && !alone_runs) {
+    if (limits.pressure && counters.running > 0) return;
+    const std::optional<Choice> choice = next_to_start(now);
+    if (!choice) return;
+    start(now, *choice->flight, choice->client, actions);
+  }
+}
+
+void Scheduler::State::release(Flight& flight) {
+  --counters.running;
+  counters.reserved_bytes -= flight.demand.reservation;
+  alone_runs = false;  // if something ran alone, it was this one
+}
+
+}  // namespace jitc::schedule

@@ -1,0 +1,376 @@
+#include "daemon/schedule/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/schedule/state.h"
+
+namespace jitc::schedule {
+namespace {
+
+using common::Error;
+using common::ErrorKind;
+using Phase = FlightView::Phase;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB"; }
+
+Limits sane(Limits limits) {
+  limits.slots = std::max(limits.slots, 1U);
+  limits.budget_bytes = std::max(limits.budget_bytes, kMiB);  // a limit of 0 bytes would read as none
+  limits.queue_length = std::max(limits.queue_length, 1U);
+  limits.crash_tries = std::max(limits.crash_tries, 1U);
+  limits.memory_tries = std::max(limits.memory_tries, 1U);
+  return limits;
+}
+
+Error draining_error(const std::string& name) {
+  return {.kind = ErrorKind::kDraining,
+          .message = "the daemon finishes what it has accepted and takes no new compiles",
+          .thing = name,
+          .remedy = "ask again when a new daemon has started"};
+}
+
+Error queue_full_error(const std::string& name, std::uint32_t length) {
+  return {.kind = ErrorKind::kRefused,
+          .message = "the queue is full: " + std::to_string(length) + " compiles wait",
+          .thing = name,
+          .remedy = "ask again when some have finished, or raise the daemon's queue length"};
+}
+
+Error cancelled_error(const std::string& name) {
+  return {.kind = ErrorKind::kCancelled, .message = "the compile was cancelled", .thing = name};
+}
+
+}  // namespace
+
+// ---- waiters --------------------------------------------------------------------------------------------------------
+
+Flight& Scheduler::State::open(Time now, const Submission& submission) {
+  const FlightId id = next_id++;
+  by_key.emplace(submission.key, id);
+  return flights.emplace(id, Flight{.id = id, .first = submission, .submitted = now}).first->second;
+}
+
+void Scheduler::State::join(Flight& flight, WaiterId waiter, const Submission& submission, bool merged) {
+  flight.waiters.push_back({waiter, merged, submission.no_cache});
+  by_waiter.emplace(waiter, flight.id);
+  revive(flight);
+  stand_in_line(flight, {submission.prefetch, submission.client});
+}
+
+void Scheduler::State::answer(const Waiter& waiter, FlightId flight, Answer::Kind kind, const Error& error,
+                              const std::vector<std::string>& rungs, Actions& actions) {
+  by_waiter.erase(waiter.id);
+  actions.emplace_back(std::in_place_type<Answer>, flight, waiter.id, kind, waiter.merged, error, rungs);
+}
+
+void Scheduler::State::answer_all(Flight& flight, Answer::Kind kind, const Error& error, Actions& actions) {
+  for (const Waiter& waiter : flight.waiters) answer(waiter, flight.id, kind, error, flight.rungs, actions);
+  flight.waiters.clear();
+}
+
+void Scheduler::State::abandon(Time now, Flight& flight) {
+  if (flight.phase == Phase::kPublishing) return;  // nothing is left to save
+  flight.grace_end = after(now, limits.grace);
+  graces.emplace(*flight.grace_end, flight.id);
+}
+
+void Scheduler::State::revive(Flight& flight) {
+  if (!flight.grace_end) return;
+  graces.erase({*flight.grace_end, flight.id});
+  flight.grace_end.reset();
+}
+
+// A compile that runs keeps its slot and memory until its end is reported; its key is free for a new flight at once.
+void Scheduler::State::end_without_waiters(Flight& flight, Actions& actions) {
+  ++counters.cancelled;
+  revive(flight);
+  by_key.erase(flight.first.key);
+  if (flight.phase == Phase::kRunning) {
+    flight.stopping = true;
+    actions.push_back(StopCompile{flight.id});
+    return;
+  }
+  if (flight.phase == Phase::kQueued) leave_queue(flight);
+  forget(flight, actions);
+}
+
+void Scheduler::State::forget(Flight& flight, Actions& actions) {
+  revive(flight);
+  if (!flight.stopping) by_key.erase(flight.first.key);
+  actions.push_back(Forget{flight.id});
+  flights.erase(flight.id);
+}
+
+void Scheduler::State::enqueue_or_refuse(Flight& flight, Actions& actions) {
+  const std::string& name = flight.first.name;
+  if (!draining && queued < limits.queue_length) return enqueue(flight, false);
+  if (!draining) ++counters.refused_queue_full;
+  answer_all(flight, Answer::Kind::kError,
+             draining ? draining_error(name) : queue_full_error(name, limits.queue_length), actions);
+  forget(flight, actions);
+}
+
+// ---- outcomes -------------------------------------------------------------------------------------------------------
+
+// From the features that predictions are made of, so that the correction fits the next prediction. A compile that ran
+// out of memory needs its limit at least.
+void Scheduler::State::learn(const Flight& flight, const CompileOutcome& outcome) {
+  if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
+    const std::uint64_t needed = std::max({outcome.peak_bytes, flight.demand.limit, flight.demand.predicted});
+    model.learn(flight.first.features, needed);
+  } else if (outcome.kind == CompileOutcome::Kind::kDone && outcome.peak_bytes > 0) {
+    model.learn(flight.first.features, outcome.peak_bytes);
+  }
+}
+
+bool Scheduler::State::may_retry(const Flight& flight, CompileOutcome::Kind kind) const {
+  switch (kind) {
+    case CompileOutcome::Kind::kOutOfMemory:
+      return flight.out_of_memory < limits.memory_tries;
+    case CompileOutcome::Kind::kCrashed:
+    case CompileOutcome::Kind::kWorkerLost:
+      return flight.attempt < limits.crash_tries;
+    default:
+      return false;
+  }
+}
+
+// It had its turn: back to the front of its clients' lines.
+void Scheduler::State::retry(Flight& flight, CompileOutcome::Kind kind) {
+  ++counters.retries;
+  enqueue(flight, true);
+  if (kind == CompileOutcome::Kind::kOutOfMemory) {
+    const Demand demand = demand_of(flight);
+    flight.rungs.push_back("out of memory at " + mebibytes(flight.demand.limit) + ": tried again alone with " +
+                           mebibytes(demand.limit));
+  } else {
+    flight.rungs.push_back(kind == CompileOutcome::Kind::kCrashed ? "the compiler crashed: tried again"
+                                                                  : "the worker was lost: tried again");
+  }
+}
+
+void Scheduler::State::fail(Time now, Flight& flight, Error error, Actions& actions) {
+  ++counters.compiles_failed;
+  if (error.kind == ErrorKind::kOutOfMemory) ++counters.out_of_memory;
+  answer_all(flight, Answer::Kind::kError, error, actions);
+  if (FailureMemory::is_lasting(error.kind)) {
+    failures.remember(flight.first.key, {std::move(error), flight.rungs}, after(now, limits.failure_memory));
+  }
+  forget(flight, actions);
+}
+
+Error Scheduler::State::final_error(const Flight& flight, const CompileOutcome& outcome) const {
+  Error error = outcome.error;
+  error.tries = flight.attempt;
+  if (error.thing.empty()) error.thing = flight.first.name;
+  if (outcome.kind == CompileOutcome::Kind::kCrashed) error.kind = ErrorKind::kCompilerCrashed;
+  if (error.message.empty()) {
+    error.message = outcome.kind == CompileOutcome::Kind::kWorkerLost ? "the worker was lost" : "the compiler failed";
+  }
+  if (outcome.kind != CompileOutcome::Kind::kOutOfMemory) return error;
+  const std::uint64_t limit = flight.demand.limit;
+  const bool all_of_it = limit >= limits.budget_bytes;
+  error.kind = ErrorKind::kOutOfMemory;
+  error.needed_bytes = std::max({limit, outcome.peak_bytes, flight.demand.predicted});
+  error.budget_bytes = limits.budget_bytes;
+  error.message = "the compiler ran out of memory in each of " + std::to_string(flight.attempt) + " tries, last at " +
+                  mebibytes(limit) + " of a budget of " + mebibytes(limits.budget_bytes);
+  error.remedy = "share the repeated expressions of the source (JITC_SHARE=1), split its largest function";
+  error.remedy += all_of_it ? ", or raise JITC_MEMORY_BUDGET" : ", or lower the optimisation";
+  return error;
+}
+
+FlightView Scheduler::State::view(const Flight& flight) const {
+  const bool waits = flight.phase == Phase::kQueued;
+  const Demand demand = flight.attempt == 0 || waits ? demand_of(flight) : flight.demand;
+  return {.flight = flight.id,
+          .key = flight.first.key,
+          .name = flight.first.name,
+          .client = flight.first.client,
+          .phase = flight.phase,
+          .waiters = static_cast<std::uint32_t>(flight.waiters.size()),
+          .place = waits ? flight.place : 0,
+          .attempt = flight.attempt,
+          .bytes_ahead = waits ? flight.bytes_ahead : 0,
+          .predicted_bytes = demand.predicted,
+          .limit_bytes = demand.limit,
+          .submitted = flight.submitted,
+          .started = flight.started,
+          .rungs = flight.rungs};
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+Scheduler::Scheduler(Limits limits) : state_(std::make_unique<State>()) { state_->limits = sane(limits); }
+Scheduler::~Scheduler() = default;
+
+Actions Scheduler::submit(Time now, WaiterId waiter, const Submission& submission) {
+  Actions actions;
+  ++state_->counters.requests;
+  if (const auto found = state_->by_key.find(submission.key); found != state_->by_key.end()) {
+    ++state_->counters.merged;
+    state_->join(state_->flights.at(found->second), waiter, submission, true);
+    state_->admit(now, actions);  // it may have stood in the queue with nobody waiting
+    return actions;
+  }
+  const FailureMemory::Failure* failure = state_->failures.find(submission.key, now);
+  if (failure && !submission.no_cache) {
+    ++state_->counters.failures_remembered;
+    actions.emplace_back(std::in_place_type<Answer>, kNoFlight, waiter, Answer::Kind::kError, false, failure->error,
+                         failure->rungs);
+    return actions;
+  }
+  Flight& flight = state_->open(now, submission);
+  state_->join(flight, waiter, submission, false);
+  if (!submission.no_cache) {
+    actions.push_back(LookUp{flight.id, submission.key});
+    return actions;
+  }
+  state_->enqueue_or_refuse(flight, actions);
+  state_->admit(now, actions);
+  return actions;
+}
+
+Actions Scheduler::leave(Time now, WaiterId waiter) {
+  const auto found = state_->by_waiter.find(waiter);
+  if (found == state_->by_waiter.end()) return {};
+  Flight& flight = state_->flights.at(found->second);
+  state_->by_waiter.erase(found);
+  std::erase_if(flight.waiters, [waiter](const Waiter& other) { return other.id == waiter; });
+  if (flight.waiters.empty()) state_->abandon(now, flight);
+  return {};
+}
+
+Actions Scheduler::look_up_done(Time now, FlightId id, bool hit) {
+  Actions actions;
+  Flight* flight = state_->find(id, Phase::kLookingUp);
+  if (!flight) return actions;
+  if (hit) {
+    ++state_->counters.hits;
+    for (const Waiter& waiter : flight->waiters) {
+      if (!waiter.no_cache) state_->answer(waiter, id, Answer::Kind::kHit, {}, {}, actions);
+    }
+    std::erase_if(flight->waiters, [](const Waiter& waiter) { return !waiter.no_cache; });
+    if (flight->waiters.empty()) {
+      state_->forget(*flight, actions);
+      return actions;
+    }
+  }
+  state_->enqueue_or_refuse(*flight, actions);
+  state_->admit(now, actions);
+  return actions;
+}
+
+Actions Scheduler::compile_done(Time now, FlightId id, const CompileOutcome& outcome) {
+  Actions actions;
+  Flight* flight = state_->find(id, Phase::kRunning);
+  if (!flight) return actions;
+  state_->release(*flight);
+  if (flight->stopping) {
+    state_->forget(*flight, actions);
+  } else {
+    state_->learn(*flight, outcome);
+    if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) ++flight->out_of_memory;
+    if (outcome.features.bytes > 0) flight->features = outcome.features;
+    if (outcome.kind == CompileOutcome::Kind::kDone) {
+      state_->revive(*flight);  // worth keeping, whoever waits
+      flight->phase = Phase::kPublishing;
+      actions.push_back(Publish{id});
+    } else if (state_->may_retry(*flight, outcome.kind)) {
+      state_->retry(*flight, outcome.kind);
+    } else {
+      state_->fail(now, *flight, state_->final_error(*flight, outcome), actions);
+    }
+  }
+  state_->admit(now, actions);
+  return actions;
+}
+
+Actions Scheduler::publish_done(Time, FlightId id) {
+  Actions actions;
+  Flight* flight = state_->find(id, Phase::kPublishing);
+  if (!flight) return actions;
+  state_->failures.forget(flight->first.key);
+  state_->answer_all(*flight, Answer::Kind::kDone, {}, actions);
+  state_->forget(*flight, actions);
+  return actions;
+}
+
+Actions Scheduler::cancel(Time now, FlightId id) {
+  Actions actions;
+  const auto found = state_->flights.find(id);
+  if (found == state_->flights.end() || found->second.stopping) return actions;
+  Flight& flight = found->second;
+  state_->answer_all(flight, Answer::Kind::kError, cancelled_error(flight.first.name), actions);
+  if (flight.phase == Phase::kPublishing) return actions;  // it is made: others will find it
+  state_->end_without_waiters(flight, actions);
+  state_->admit(now, actions);
+  return actions;
+}
+
+Actions Scheduler::drain(Time) {
+  state_->draining = true;
+  return {};
+}
+
+Actions Scheduler::set_limits(Time now, const Limits& limits) {
+  Actions actions;
+  state_->limits = sane(limits);
+  state_->admit(now, actions);
+  return actions;
+}
+
+Actions Scheduler::tick(Time now) {
+  Actions actions;
+  while (!state_->graces.empty() && state_->graces.begin()->first <= now) {
+    state_->end_without_waiters(state_->flights.at(state_->graces.begin()->second), actions);
+  }
+  state_->failures.expire(now);
+  state_->admit(now, actions);
+  return actions;
+}
+
+std::optional<Time> Scheduler::next_deadline() const {
+  std::optional<Time> next = state_->failures.next_end();
+  if (!state_->graces.empty()) {
+    const Time grace = state_->graces.begin()->first;
+    next = next ? std::min(*next, grace) : grace;
+  }
+  return next;
+}
+
+// ---- views ----------------------------------------------------------------------------------------------------------
+
+bool Scheduler::idle() const { return state_->flights.empty(); }
+bool Scheduler::draining() const { return state_->draining; }
+const Counters& Scheduler::counters() const { return state_->counters; }
+const MemoryModel& Scheduler::memory_model() const { return state_->model; }
+
+std::optional<FlightView> Scheduler::view(FlightId id) const {
+  const auto found = state_->flights.find(id);
+  if (found == state_->flights.end()) return std::nullopt;
+  state_->number();
+  return state_->view(found->second);
+}
+
+std::optional<FlightView> Scheduler::view_of(WaiterId waiter) const {
+  const auto found = state_->by_waiter.find(waiter);
+  return found == state_->by_waiter.end() ? std::nullopt : view(found->second);
+}
+
+std::vector<FlightView> Scheduler::flights() const {
+  state_->number();
+  std::vector<FlightView> views;
+  for (const auto& [id, flight] : state_->flights) {
+    if (flight.phase != Phase::kQueued) views.push_back(state_->view(flight));
+  }
+  std::ranges::sort(views, {},
+                    [](const FlightView& view) { return std::pair(view.phase != Phase::kRunning, view.flight); });
+  for (const FlightId id : state_->order()) views.push_back(state_->view(state_->flights.at(id)));
+  return views;
+}
+
+}  // namespace jitc::schedule

@@ -1,0 +1,158 @@
+// Who waits for what, and what may run: flights, admission, the ladder. A pure state machine: events in, actions out;
+// no I/O, no threads, no clock of its own. The caller carries out the actions in order and reports back.
+//
+// Life of a flight (one per key in flight):
+//   submit -> kLookUp -> (look_up_done: hit -> Answer) -> queued -> kCompile -> compile_done -> kPublish ->
+//   publish_done
+//   -> Answer to every waiter. Out of memory: queued again, alone, with twice the reservation, then Answer with the
+//   error.
+//
+// Admission: a flight starts when a slot is free and its reservation (MemoryModel) fits what is left of the budget.
+// Clients take turns, first come first served within one; those somebody waits for come before prefetches. A flight
+// that does not fit is passed by others that do, but after `ageing` all others wait for it. One that is predicted above
+// the whole budget runs alone with all of it: a prediction refuses nothing, OUT_OF_MEMORY is answered only after it was
+// seen `memory_tries` times. Limits that shrink, and memory pressure, stop nothing that runs; with nothing running one
+// flight starts always.
+//
+// Drain: what was accepted before it finishes (queued ones too), look-ups still answer hits, a miss is refused.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/digest.h"
+#include "common/error.h"
+#include "daemon/schedule/features.h"
+#include "daemon/schedule/memory_model.h"
+
+namespace jitc::schedule {
+
+using Time = std::chrono::steady_clock::time_point;
+using Seconds = std::chrono::duration<double>;
+using FlightId = std::uint64_t;
+using WaiterId = std::uint64_t;
+inline constexpr FlightId kNoFlight = 0;
+
+struct Limits {
+  std::uint32_t slots = 1;              // concurrent compiles
+  std::uint64_t budget_bytes = 0;       // for all compiles together; at least 1 MiB
+  std::uint32_t queue_length = 10'000;  // flights waiting to run
+  Seconds grace{2};                     // a flight without waiters lives so long
+  Seconds failure_memory{30};           // a failure answers the same key for so long
+  Seconds ageing{5};               // after so long a flight that does not fit may no longer be passed by small ones
+  std::uint32_t crash_tries = 2;   // starts of one flight before a crash is answered
+  std::uint32_t memory_tries = 2;  // the first, and one alone with twice the reservation
+  bool pressure = false;           // memory pressure: start nothing new while something runs
+};
+
+// What a submit says. `key` decides merging; the rest is the first waiter's.
+struct Submission {
+  common::Digest key;
+  std::string client;  // who shares a turn: the request's job, else the peer's pid
+  std::string name;    // for people
+  Features features;   // for the memory model
+  bool prefetch = false;
+  bool no_cache = false;  // skip the look-up and remembered failures (still merges with a flight of the same key)
+  bool exact_flags = false;
+};
+
+// ---- actions ------------------------------------------------------------------------------------------------------
+struct LookUp {
+  FlightId flight;
+  common::Digest key;
+};
+struct Compile {
+  FlightId flight;
+  std::uint32_t attempt;      // 1-based
+  std::uint64_t limit_bytes;  // hard limit of the child tree
+  bool alone;                 // nothing else runs beside it
+};
+struct StopCompile {  // the worker must end it; its compile_done is still awaited (and ignored)
+  FlightId flight;
+};
+struct Publish {
+  FlightId flight;
+};
+// Ends a waiter. `merged`: it was not the one that created the flight. A remembered failure has kNoFlight.
+struct Answer {
+  enum class Kind { kHit, kDone, kError };
+  FlightId flight;
+  WaiterId waiter;
+  Kind kind;
+  bool merged = false;
+  common::Error error;  // kError only
+  std::vector<std::string> rungs;
+};
+struct Forget {  // the flight is over: whatever the caller keeps for it (source, bytes) can go
+  FlightId flight;
+};
+using Action = std::variant<LookUp, Compile, StopCompile, Publish, Answer, Forget>;
+using Actions = std::vector<Action>;
+
+// requests: submits. hits: look-ups that found it. merged: waiters that joined a flight. compiles_started: Compile
+// actions. compiles_failed, out_of_memory: flights that ended so. retries: further attempts. cancelled: flights that
+// were ended for want of waiters or by cancel(). failures_remembered: requests answered by an earlier failure.
+struct Counters {
+  std::uint64_t requests = 0, hits = 0, merged = 0, compiles_started = 0, compiles_failed = 0, out_of_memory = 0,
+                retries = 0, cancelled = 0, refused_queue_full = 0, failures_remembered = 0;
+  std::uint32_t running = 0, running_peak = 0;
+  std::uint64_t reserved_bytes = 0;
+};
+
+struct FlightView {
+  FlightId flight;
+  common::Digest key;
+  std::string name, client;
+  enum class Phase { kLookingUp, kQueued, kRunning, kPublishing } phase;
+  std::uint32_t waiters, place, attempt;  // place: 1-based while queued, else 0
+  std::uint64_t bytes_ahead;              // of source text, of the flights before it in the queue
+  std::uint64_t predicted_bytes, limit_bytes;
+  Time submitted, started;
+  std::vector<std::string> rungs;  // what the ladder did so far
+};
+
+struct CompileOutcome {
+  enum class Kind { kDone, kOutOfMemory, kCrashed, kFailed, kWorkerLost } kind;
+  common::Error error;  // all but kDone: what the waiters get if no rung is left
+  std::uint64_t peak_bytes = 0;
+  Features features;  // corrected by what the parse counted
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(Limits limits);
+  ~Scheduler();
+
+  // Events. `waiter` ids are the caller's, never reused.
+  Actions submit(Time now, WaiterId waiter, const Submission& submission);
+  Actions leave(Time now, WaiterId waiter);  // unknown ids are ignored (a late drop)
+  Actions look_up_done(Time now, FlightId flight, bool hit);
+  Actions compile_done(Time now, FlightId flight, const CompileOutcome& outcome);
+  Actions publish_done(Time now, FlightId flight);
+  Actions cancel(Time now, FlightId flight);  // for every waiter
+  Actions drain(Time now);                    // refuses new compiles from now on; look-ups still answer hits
+  Actions set_limits(Time now, const Limits& limits);
+  Actions tick(Time now);  // graces and remembered failures that ended, ageing
+  // When tick must be called next, if ever.
+  std::optional<Time> next_deadline() const;
+
+  bool idle() const;  // no flight at all
+  bool draining() const;
+  const Counters& counters() const;
+  const MemoryModel& memory_model() const;
+  std::optional<FlightView> view(FlightId flight) const;
+  std::vector<FlightView> flights() const;  // running first, then the queue in its order
+  // Of a waiter's flight; nullopt when it has ended.
+  std::optional<FlightView> view_of(WaiterId waiter) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace jitc::schedule

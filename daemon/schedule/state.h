@@ -1,0 +1,130 @@
+// What a scheduler keeps. Its events are in scheduler.cc, the queue and admission in admission.cc.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "daemon/schedule/failure_memory.h"
+#include "daemon/schedule/scheduler.h"
+#include "daemon/schedule/turns.h"
+
+namespace jitc::schedule {
+
+struct Waiter {
+  WaiterId id;
+  bool merged;
+  bool no_cache;  // a look-up's hit does not answer it
+};
+
+// Where a flight stands in the queue. One that several clients wait for stands in the line of each.
+struct Line {
+  bool prefetch;
+  std::string client;
+  bool operator==(const Line&) const = default;
+};
+
+// Memory of one start.
+struct Demand {
+  std::uint64_t predicted = 0;
+  std::uint64_t reservation = 0;  // held of the budget
+  std::uint64_t limit = 0;        // given to the child tree
+  bool alone = false;
+};
+
+struct Flight {
+  FlightId id;
+  Submission first;
+  Time submitted;
+  FlightView::Phase phase = FlightView::Phase::kLookingUp;
+  std::vector<Waiter> waiters;
+  std::vector<Line> lines;
+  std::vector<std::string> rungs;
+  Features features = first.features;  // the scan's, then the parse's
+  Time started;
+  std::uint32_t attempt = 0;
+  std::uint32_t out_of_memory = 0;   // attempts that ended so
+  Demand demand;                     // of the attempt that runs or ran last
+  std::optional<Time> grace_end;     // nobody waits; cancelled then
+  std::optional<Time> passed_since;  // it had its turn and did not fit
+  bool stopping = false;             // StopCompile is out: it only holds its slot until the report comes
+  std::uint32_t place = 0;           // of the last numbering
+  std::uint64_t bytes_ahead = 0;
+
+  bool is_prefetch() const {
+    return std::ranges::all_of(lines, [](const Line& line) { return line.prefetch; });
+  }
+};
+
+inline Time after(Time now, Seconds seconds) { return now + std::chrono::duration_cast<Time::duration>(seconds); }
+
+struct Scheduler::State {
+  Limits limits;
+  Counters counters;
+  MemoryModel model;
+  FailureMemory failures;
+  bool draining = false;
+  FlightId next_id = 1;
+  std::unordered_map<FlightId, Flight> flights;
+  std::unordered_map<common::Digest, FlightId> by_key;  // flights that a request may join
+  std::unordered_map<WaiterId, FlightId> by_waiter;
+  std::array<Turns, 2> turns;  // of those somebody waits for, of prefetches
+  std::set<std::pair<Time, FlightId>> graces;
+  std::set<std::pair<Time, FlightId>> passed;  // since when
+  std::uint32_t queued = 0;
+  bool alone_runs = false;
+  bool numbered = true;  // places are those of the present queue
+
+  Flight* find(FlightId id, FlightView::Phase phase) {
+    const auto found = flights.find(id);
+    return found == flights.end() || found->second.phase != phase ? nullptr : &found->second;
+  }
+
+  // ---- waiters ------------------------------------------------------------------------------------------------------
+  Flight& open(Time now, const Submission& submission);
+  void join(Flight& flight, WaiterId waiter, const Submission& submission, bool merged);
+  void answer(const Waiter& waiter, FlightId flight, Answer::Kind kind, const common::Error& error,
+              const std::vector<std::string>& rungs, Actions& actions);
+  void answer_all(Flight& flight, Answer::Kind kind, const common::Error& error, Actions& actions);
+  void abandon(Time now, Flight& flight);
+  void revive(Flight& flight);
+  void end_without_waiters(Flight& flight, Actions& actions);
+  void forget(Flight& flight, Actions& actions);
+  void enqueue_or_refuse(Flight& flight, Actions& actions);
+
+  // ---- the queue ----------------------------------------------------------------------------------------------------
+  void stand_in_line(Flight& flight, const Line& line);
+  void enqueue(Flight& flight, bool in_front);
+  void leave_queue(Flight& flight);
+  std::vector<FlightId> order() const;
+  void number();
+
+  // ---- admission ----------------------------------------------------------------------------------------------------
+  Demand demand_of(const Flight& flight) const;
+  bool fits(const Demand& demand) const;
+  struct Choice {
+    Flight* flight;
+    std::string client;  // whose turn it is
+  };
+  void mark_passed(Time now, Flight& flight);
+  void unmark_passed(Flight& flight);
+  Flight* aged(bool prefetch, Time now);
+  std::optional<Choice> next_to_start(Time now);
+  void start(Time now, Flight& flight, const std::string& client, Actions& actions);
+  void admit(Time now, Actions& actions);
+  void release(Flight& flight);
+
+  // ---- outcomes -----------------------------------------------------------------------------------------------------
+  void learn(const Flight& flight, const CompileOutcome& outcome);
+  bool may_retry(const Flight& flight, CompileOutcome::Kind kind) const;
+  void retry(Flight& flight, CompileOutcome::Kind kind);
+  void fail(Time now, Flight& flight, common::Error error, Actions& actions);
+  common::Error final_error(const Flight& flight, const CompileOutcome& outcome) const;
+  FlightView view(const Flight& flight) const;
+};
+
+}  // namespace jitc::schedule
