@@ -1,0 +1,153 @@
+#include "daemon/store/cleaner.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+
+#include "common/digest.h"
+#include "common/files.h"
+
+namespace jitc::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kKept = 1h;              // used so recently: never evicted
+constexpr auto kClockSlack = 1min;      // between nodes
+constexpr auto kForeignTempLife = 24h;  // a publish takes seconds; its writer cannot be looked at from here
+constexpr std::size_t kQuarantined = 16;
+constexpr double kFull = 0.9;  // cleaned down to this part of a limit, so that the next publish needs no cleaning
+
+// At most one cleaner per store, user and node: a bound abstract socket, which ends with its process and lies on no
+// file system. Other nodes may clean at the same time: they find files gone, which is normal.
+class NodeTurn {
+ public:
+  explicit NodeTurn(const std::string& store) : fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    const std::string name =
+        "jitc-clean-" + std::to_string(::geteuid()) + "-" + common::sha256(store).hex().substr(0, 32);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(name, address.sun_path + 1);  // the first byte stays 0: abstract
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    taken_ = fd_ && ::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  }
+  bool taken() const { return taken_; }
+
+ private:
+  common::Fd fd_;
+  bool taken_ = false;
+};
+
+bool is_artifact_name(std::string_view name) {
+  return name.ends_with(".so") && common::Digest::from_hex(name.substr(0, name.size() - 3)).has_value();
+}
+
+}  // namespace
+
+Cleaner::Cleaner(FileSystem& files, const Directories& directories)
+    : files_(files), directories_(directories), self_(common::Owner::this_process()) {}
+
+Cleaned Cleaner::clean(const CleanLimits& limits) {
+  Cleaned cleaned;
+  const NodeTurn turn(directories_.store());
+  if (!turn.taken()) return cleaned;
+  cleaned.done = true;
+  cleaned.stale_temps = remove_stale_temps();
+  trim_quarantine();
+  evict(entries(), limits, cleaned);
+  return cleaned;
+}
+
+// Whatever is gone by the time it is looked at is not there.
+std::vector<Cleaner::Entry> Cleaner::files_in(const std::string& directory) const {
+  std::vector<std::string> names;
+  files_.list(directory, names);
+  std::vector<Entry> entries;
+  for (const std::string& name : names) {
+    Entry entry{.path = directory};
+    entry.path.append("/").append(name);
+    if (files_.status(entry.path, entry.info) == 0 && entry.info.regular) entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<Cleaner::Entry> Cleaner::entries() const {
+  std::vector<std::string> shards;
+  files_.list(directories_.version(), shards);
+  std::vector<Entry> entries;
+  for (const std::string& shard : shards) {
+    if (shard.size() != 2) continue;
+    for (Entry& entry : files_in(directories_.version() + "/" + shard)) {
+      if (is_artifact_name(entry.path.substr(entry.path.rfind('/') + 1))) entries.push_back(std::move(entry));
+    }
+  }
+  return entries;
+}
+
+// An entry from the future says nothing about its last use (a clock was wrong, here or there): it is not protected, and
+// if it stays it counts as used now, so that it takes its place in the order from now on.
+bool Cleaner::may_evict(const Entry& entry, FileTime now) const {
+  return entry.info.used + kKept <= now || entry.info.used > now + kClockSlack;
+}
+
+void Cleaner::evict(std::vector<Entry> entries, const CleanLimits& limits, Cleaned& cleaned) {
+  cleaned.entries_left = entries.size();
+  for (const Entry& entry : entries) cleaned.bytes_left += entry.info.size;
+  const auto above = [&cleaned, &limits](double part) {
+    return (limits.bytes > 0 && static_cast<double>(cleaned.bytes_left) > part * static_cast<double>(limits.bytes)) ||
+           (limits.entries > 0 &&
+            static_cast<double>(cleaned.entries_left) > part * static_cast<double>(limits.entries));
+  };
+  const FileTime now = files_.now();
+  const bool clean = above(1);
+  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.info.used; });
+  for (const Entry& entry : entries) {
+    if (clean && above(kFull) && may_evict(entry, now)) {
+      const Removal removal = remove_unused(entry);
+      if (removal == Removal::kKept) continue;
+      // What another cleaner removed is room as well: each must not make it again.
+      if (removal == Removal::kRemoved) ++cleaned.evicted;
+      --cleaned.entries_left;
+      cleaned.bytes_left -= entry.info.size;
+    } else if (entry.info.used > now + kClockSlack) {
+      files_.touch(entry.path);
+    }
+  }
+}
+
+// Somebody may have used it since the scan; between this look and the removal a use can still slip in, which costs a
+// rebuild, never a reader: who has it open keeps it.
+Cleaner::Removal Cleaner::remove_unused(const Entry& entry) {
+  FileInfo info;
+  int error = files_.status(entry.path, info);
+  if (error == 0 && info.used != entry.info.used) return Removal::kKept;
+  if (error == 0) error = files_.unlink(entry.path);
+  if (error == -ENOENT) return Removal::kGone;
+  return error == 0 ? Removal::kRemoved : Removal::kKept;
+}
+
+std::uint64_t Cleaner::remove_stale_temps() {
+  std::uint64_t removed = 0;
+  for (const Entry& entry : files_in(directories_.temps())) {
+    const auto owner = common::owner_of(std::string_view(entry.path).substr(entry.path.rfind('/') + 1));
+    const auto life = owner ? common::life_of(*owner, self_) : common::Life::kUnknown;
+    const bool old = entry.info.used + kForeignTempLife < files_.now();
+    const bool stale = life == common::Life::kDead || (life == common::Life::kUnknown && old);
+    if (stale && files_.unlink(entry.path) == 0) ++removed;
+  }
+  return removed;
+}
+
+void Cleaner::trim_quarantine() {
+  std::vector<Entry> entries = files_in(directories_.quarantine());
+  if (entries.size() <= kQuarantined) return;
+  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.info.used; });
+  for (std::size_t i = 0; i + kQuarantined < entries.size(); ++i) files_.unlink(entries[i].path);
+}
+
+}  // namespace jitc::store

@@ -1,0 +1,48 @@
+// Keeps the store within its limits and free of what dead writers left.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/owner.h"
+#include "daemon/store/directories.h"
+#include "daemon/store/file_system.h"
+
+namespace jitc::store {
+
+struct CleanLimits {
+  std::uint64_t bytes = 0, entries = 0;  // 0: none
+};
+
+struct Cleaned {
+  bool done = false;  // false: somebody else on this node does it
+  std::uint64_t evicted = 0, stale_temps = 0;
+  std::uint64_t entries_left = 0, bytes_left = 0;
+};
+
+class Cleaner {
+ public:
+  Cleaner(FileSystem& files, const Directories& directories);
+  Cleaned clean(const CleanLimits& limits);
+
+ private:
+  struct Entry {
+    std::string path;
+    FileInfo info;
+  };
+  std::vector<Entry> entries() const;
+  std::vector<Entry> files_in(const std::string& directory) const;
+  void evict(std::vector<Entry> entries, const CleanLimits& limits, Cleaned& cleaned);
+  bool may_evict(const Entry& entry, FileTime now) const;
+  enum class Removal { kRemoved, kGone, kKept };
+  Removal remove_unused(const Entry& entry);
+  std::uint64_t remove_stale_temps();
+  void trim_quarantine();
+
+  FileSystem& files_;
+  const Directories& directories_;
+  const common::Owner self_;
+};
+
+}  // namespace jitc::store
