@@ -1,0 +1,144 @@
+#include "daemon/worker/compiler_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+namespace jitc::worker {
+namespace {
+
+constexpr std::string_view kSource = "source.c:";
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// "cc1: ...", "/usr/bin/ld: ...", "gcc-12: ...": a part of the compiler speaks for itself. A line about a place in a
+// file has the line's number behind the first colon, an excerpt begins with a blank; both hold words of the source.
+bool is_from_a_tool(std::string_view line) {
+  constexpr std::array<std::string_view, 11> kTools = {"cc1",      "as", "ld",  "ld.bfd", "ld.gold", "ld.lld",
+                                                       "collect2", "cc", "gcc", "clang",  "c99"};
+  const std::size_t colon = line.find(": ");
+  if (colon == std::string_view::npos || line.find(':') != colon) return false;
+  std::string_view name = line.substr(0, colon);
+  name.remove_prefix(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
+  const auto is_driver = [name](std::string_view driver) {
+    const std::size_t at = name.find(driver);
+    return at != std::string_view::npos && (at == 0 || name[at - 1] == '-') &&
+           (at + driver.size() == name.size() || name[at + driver.size()] == '-');
+  };
+  return std::ranges::find(kTools, name) != kTools.end() || is_driver("gcc") || is_driver("clang");
+}
+
+// What a dying compiler prints without its name before it.
+bool is_last_word(std::string_view line) {
+  return line.starts_with("virtual memory exhausted: ") || line.starts_with("LLVM ERROR: out of memory") ||
+         line.starts_with("terminate called after throwing an instance of 'std::bad_alloc'");
+}
+
+std::string first_line_with(std::string_view text, std::initializer_list<std::string_view> marks) {
+  for (const std::string_view line : lines_of(text)) {
+    if (!is_from_a_tool(line) && !is_last_word(line)) continue;
+    for (const std::string_view mark : marks) {
+      if (line.find(mark) != std::string_view::npos) return std::string(line);
+    }
+  }
+  return {};
+}
+
+bool take_number(std::string_view& text, std::uint32_t& value) {
+  const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(next - text.data()));
+  if (!text.starts_with(':')) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+bool take_severity(std::string_view text, v1::Diagnostic& diagnostic) {
+  struct Word {
+    std::string_view word;
+    const char* severity;
+  };
+  constexpr std::array kWords = {Word{"fatal error: ", "error"}, Word{"error: ", "error"}, Word{"warning: ", "warning"},
+                                 Word{"note: ", "note"}};
+  for (const auto& [word, severity] : kWords) {
+    if (!text.starts_with(word)) continue;
+    diagnostic.set_severity(severity);
+    diagnostic.set_message(std::string(text.substr(word.size())));
+    return true;
+  }
+  return false;
+}
+
+std::optional<v1::Diagnostic> parse(std::string_view line) {
+  v1::Diagnostic diagnostic;
+  const bool from_linker = line.starts_with("source.c:(") || is_from_a_tool(line);
+  const std::size_t undefined = from_linker ? line.find("undefined reference to ") : std::string_view::npos;
+  if (undefined != std::string_view::npos) {
+    diagnostic.set_severity("error");
+    diagnostic.set_message(std::string(line.substr(undefined)));
+    return diagnostic;
+  }
+  if (!line.starts_with(kSource)) return std::nullopt;
+  line.remove_prefix(kSource.size());
+  std::uint32_t number = 0;
+  if (!take_number(line, number)) return std::nullopt;
+  diagnostic.set_line(number);
+  if (take_number(line, number)) diagnostic.set_column(number);
+  if (!line.starts_with(' ') || !take_severity(line.substr(1), diagnostic)) return std::nullopt;
+  return diagnostic;
+}
+
+}  // namespace
+
+google::protobuf::RepeatedPtrField<v1::Diagnostic> diagnostics_in(std::string_view text) {
+  google::protobuf::RepeatedPtrField<v1::Diagnostic> diagnostics;
+  bool excerpt = false;
+  for (const std::string_view line : lines_of(text)) {
+    if (auto diagnostic = parse(line)) {
+      *diagnostics.Add() = std::move(*diagnostic);
+      excerpt = true;
+    } else if (excerpt && (line.starts_with(' ') || line.starts_with('\t'))) {
+      std::string& shown = *diagnostics.rbegin()->mutable_excerpt();
+      shown += (shown.empty() ? "" : "\n") + std::string(line);
+    } else {
+      excerpt = false;
+    }
+  }
+  return diagnostics;
+}
+
+std::string memory_complaint_in(std::string_view text) {
+  return first_line_with(text, {"virtual memory exhausted", "out of memory allocating", "annot allocate memory",
+                                "std::bad_alloc", "LLVM ERROR: out of memory", "memory exhausted"});
+}
+
+std::string dead_program_in(std::string_view text) {
+  return first_line_with(text, {"signal terminated program", "command failed due to signal"});
+}
+
+std::string error_in_a_file(std::string_view text) {
+  for (const std::string_view line : lines_of(text)) {
+    const std::size_t error = std::min(line.find(": error: "), line.find(": fatal error: "));
+    if (error == std::string_view::npos || line.starts_with(' ') || is_from_a_tool(line)) continue;
+    return std::string(line);
+  }
+  return {};
+}
+
+std::string unknown_option_in(std::string_view text) {
+  return first_line_with(text, {"unrecognized command-line option", "unrecognized command line option",
+                                "unknown argument", "unrecognized argument in option", "bad value"});
+}
+
+}  // namespace jitc::worker

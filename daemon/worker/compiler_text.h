@@ -1,0 +1,26 @@
+// Reads what external compilers print. Pure text.
+#pragma once
+
+#include <jitc/v1/worker.pb.h>
+
+#include <string>
+#include <string_view>
+
+namespace jitc::worker {
+
+// "source.c:3:5: error: text" lines with the excerpt that follows them; linkers' "undefined reference" lines as errors
+// without a place.
+google::protobuf::RepeatedPtrField<v1::Diagnostic> diagnostics_in(std::string_view text);
+
+// Of the following only lines count that a part of the compiler prints in its own name ("cc1: ", "gcc: ", "/usr/bin/ld:
+// "): other lines hold words of the source.
+// The first line with one of the words that compilers use when an allocation fails; empty: none.
+std::string memory_complaint_in(std::string_view text);
+// The first line of a compiler driver that reports one of its programs dead by a signal; empty: none.
+std::string dead_program_in(std::string_view text);
+// The first "FILE:LINE:COLUMN: error: text" line, of any file; empty: none.
+std::string error_in_a_file(std::string_view text);
+// The first line about an option that the compiler does not know; empty: none.
+std::string unknown_option_in(std::string_view text);
+
+}  // namespace jitc::worker

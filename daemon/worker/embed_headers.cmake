@@ -1,0 +1,11 @@
+# Writes OUTPUT: a C++ source with the headers of FILES (separated by '|') as strings.
+string(REPLACE "|" ";" files "${FILES}")
+set(text "// Made by embed_headers.cmake.\n#include \"daemon/worker/builtin_headers.h\"\n\nnamespace jitc::worker {\n\n")
+string(APPEND text "namespace {\nconstexpr BuiltinHeader kHeaders[] = {\n")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} content)
+  string(APPEND text "{\"${name}\", R\"jitc(${content})jitc\"},\n")
+endforeach()
+string(APPEND text "};\n}  // namespace\n\nstd::span<const BuiltinHeader> builtin_headers() { return kHeaders; }\n\n}  // namespace jitc::worker\n")
+file(WRITE ${OUTPUT} "${text}")

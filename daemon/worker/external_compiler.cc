@@ -1,0 +1,340 @@
+#include "daemon/worker/external_compiler.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/files.h"
+#include "daemon/worker/compiler_text.h"
+#include "daemon/worker/elf_image.h"
+#include "daemon/worker/embedded_compiler.h"
+#include "daemon/worker/file_view.h"
+#include "daemon/worker/limits.h"
+#include "daemon/worker/preprocessed_text.h"
+#include "daemon/worker/process_tree.h"
+
+namespace jitc::worker {
+namespace {
+
+using common::Fd;
+using common::Result;
+
+constexpr const char* kOutput = "out.so";
+constexpr const char* kPreprocessed = "source.i";
+constexpr int kExecFailed = 127;
+
+// The embedded compiler's rules for the text that will be compiled. That Clang cannot parse it is no refusal: the
+// compiler that was asked for may.
+Outcome inspect(const Job& job, std::string text) {
+  Job copy;
+  copy.start = job.start;
+  copy.start.clear_flags();
+  copy.start.clear_isa_level();
+  copy.start.clear_include_roots();
+  for (const std::string& flag : job.start.flags()) {
+    if (flag.starts_with("-std=") || flag == "-ansi") copy.start.add_flags(flag);
+  }
+  copy.start.add_flags("-ferror-limit=0");
+  copy.source = std::move(text);
+  return inspect_preprocessed(copy);
+}
+
+// The steps of one compile. What is inspected is what is compiled: the compiler's own preprocessor writes the text, so
+// every macro means what it means for that compiler, and the compile reads nothing else.
+enum class Step {
+  kPreprocess,
+  kCompile,
+  kDiagnose,  // after errors: the same files once more, for columns as the source has them; makes nothing
+};
+
+bool is_for_preprocessor(const std::string& flag) {
+  return flag.starts_with("-D") || flag.starts_with("-U") || flag.starts_with("-I");
+}
+
+// Flags of the request, without those for the preprocessor when it has run already.
+std::vector<std::string> flags_of(const v1::WorkerCommand::Start& start, bool preprocess) {
+  std::vector<std::string> words = {"-fPIC"};
+  if (!start.isa_level().empty() && !names_machine(start)) words.push_back("-march=" + start.isa_level());
+  bool skip = false;
+  for (const std::string& flag : start.flags()) {
+    const bool value_of_skipped = std::exchange(skip, !preprocess && flag == "-I");
+    if (preprocess || (!value_of_skipped && !is_for_preprocessor(flag))) words.push_back(flag);
+  }
+  if (!preprocess) return words;
+  words.emplace_back("-I.");
+  for (const std::string& root : start.include_roots()) words.insert(words.end(), {"-idirafter", root});
+  for (const std::string_view macro : clock_macros()) {
+    words.push_back("-D" + std::string(macro) + "=" + stand_in_for(macro));
+  }
+  words.emplace_back("-Wno-builtin-macro-redefined");
+  return words;
+}
+
+std::vector<std::string> command_of(const v1::WorkerCommand::Start& start, Step step) {
+  std::vector<std::string> words = {start.compiler_path()};
+  const std::vector<std::string> flags = flags_of(start, step != Step::kCompile);
+  words.insert(words.end(), flags.begin(), flags.end());
+  switch (step) {
+    case Step::kPreprocess:
+      // What it warns about is said by the compile.
+      words.insert(words.end(), {"-E", "-v", "-w", "-o", kPreprocessed, "-x", "c", kSourceName});
+      break;
+    case Step::kCompile:
+      words.insert(words.end(), {"-shared", "-nostartfiles", "-Wl,-z,defs", "-o", kOutput, "-x", "cpp-output",
+                                 kPreprocessed, "-lm"});
+      break;
+    case Step::kDiagnose:
+      words.insert(words.end(), {"-fsyntax-only", "-x", "c", kSourceName});
+      break;
+  }
+  return words;
+}
+
+// As the answer reports them: what decides the result.
+std::vector<std::string> reported_flags(const v1::WorkerCommand::Start& start) {
+  std::vector<std::string> words = {"-fPIC", "-shared", "-nostartfiles"};
+  if (!start.isa_level().empty() && !names_machine(start)) words.push_back("-march=" + start.isa_level());
+  words.insert(words.end(), start.flags().begin(), start.flags().end());
+  return words;
+}
+
+std::vector<std::string> environment_of(const v1::WorkerCommand::Start& start, const std::string& directory) {
+  std::vector<std::string> entries = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + directory};
+  entries.insert(entries.end(), start.environment().begin(), start.environment().end());
+  return entries;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+struct Ended {
+  int status = 0;
+  int exec_error = 0;  // not 0: the compiler could not be started
+};
+
+// vfork: the child shares this process's memory until it executes, so nothing is copied; it makes system calls only.
+Ended run(const v1::WorkerCommand::Start& start, Step step, const std::string& directory, const Fd& log) {
+  std::vector<std::string> command = command_of(start, step);
+  std::vector<std::string> environment = environment_of(start, directory);
+  const std::vector<char*> words = pointers_to(command);
+  const std::vector<char*> entries = pointers_to(environment);
+  const std::uint64_t memory = start.memory_limit_bytes();
+  const std::uint32_t cpu = start.cpu_seconds();
+  volatile int exec_error = 0;
+  const pid_t pid = vfork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::signal(SIGPIPE, SIG_DFL);
+    limit_external(memory, cpu);
+    dup2(log.get(), STDOUT_FILENO);
+    dup2(log.get(), STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    execve(words[0], words.data(), entries.data());
+    exec_error = errno;
+    _exit(kExecFailed);
+  }
+  Ended ended;
+  if (pid < 0) {
+    ended.exec_error = errno;
+    return ended;
+  }
+  while (waitpid(pid, &ended.status, 0) < 0 && errno == EINTR) {
+  }
+  ended.exec_error = exec_error;
+  return ended;
+}
+
+// Ends what the compiler left behind and reaps it: this process is the reaper of the whole tree.
+void end_leftovers() {
+  end_descendants(getpid());
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+struct Ran {
+  Ended ended;
+  std::string log;
+};
+Result<Ran> run_step(const v1::WorkerCommand::Start& start, Step step) {
+  const Fd log(memfd_create("compiler-log", MFD_CLOEXEC));
+  if (!log) return common::fail_errno(common::ErrorKind::kInternal, errno, "cannot be made", "compiler's log");
+  Ran ran;
+  ran.ended = run(start, step, std::filesystem::current_path(), log);
+  end_leftovers();
+  ran.log = common::read_all(log.get(), "compiler's log").value_or("");
+  return ran;
+}
+
+Result<void> write_inputs(const Job& job) {
+  const auto write_file = [](const std::string& name, std::string_view text) -> Result<void> {
+    const Fd file(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) return common::fail_errno(common::ErrorKind::kInternal, errno, "cannot be written", name);
+    return common::write_all(file.get(), text, name);
+  };
+  for (const auto& header : job.headers.headers()) {
+    std::error_code ignored;  // the open below says what is wrong
+    std::filesystem::create_directories(std::filesystem::path(header.name()).parent_path(), ignored);
+    if (auto written = write_file(header.name(), header.text()); !written) return written;
+  }
+  return write_file(kSourceName, job.source);
+}
+
+Outcome take_output(const std::string& log) {
+  const Fd file(open(kOutput, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file) return failed(Finished::CRASHED, "the compiler ended well but wrote no module", log);
+  const auto image = common::read_all(file.get(), kOutput);
+  if (!image) return failed(Finished::CRASHED, "the compiler's module cannot be read: " + image.error().message);
+  if (const auto loadable = check_loadable(*image); !loadable) {
+    const bool refused = loadable.error().kind == common::ErrorKind::kRefused;
+    return failed(refused ? Finished::REFUSED : Finished::CRASHED,
+                  refused ? loadable.error().message
+                          : "the compiler ended well but its module is broken: " + loadable.error().message);
+  }
+  auto sealed = common::sealed_memfd("module", *image, true);
+  if (!sealed) return failed(Finished::CRASHED, "no memory file for the module: " + sealed.error().message);
+  Outcome outcome;
+  outcome.finished.set_outcome(Finished::DONE);
+  *outcome.finished.mutable_functions() = exported_functions(*image);
+  outcome.elf = std::move(*sealed);
+  return outcome;
+}
+
+// A compiler that ended with an error. What it says decides; what it says about the source comes first, so that words
+// of the source are never taken for words of the compiler. Out of memory and time only under a limit of ours.
+Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const std::string& log) {
+  constexpr std::string_view kNoFile = ": No such file or directory";
+  for (const auto& diagnostic : diagnostics_in(log)) {
+    if (diagnostic.severity() != "error") continue;
+    const std::string& message = diagnostic.message();
+    if (!message.ends_with(kNoFile)) return failed(Finished::INVALID_SOURCE, message);
+    return failed(Finished::REFUSED, "include of \"" + message.substr(0, message.size() - kNoFile.size()) +
+                                         "\": not in the request, not under an include root; send it with the request");
+  }
+  if (const std::string line = memory_complaint_in(log); !line.empty() && start.memory_limit_bytes() > 0) {
+    return failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit", line);
+  }
+  if (const std::string line = dead_program_in(log); !line.empty()) {
+    const bool timed_out = start.cpu_seconds() > 0 && line.find("CPU time limit") != std::string::npos &&
+                           cpu_seconds_of_children() >= start.cpu_seconds();
+    if (timed_out) return failed(Finished::TIMED_OUT, "the compiler used up its CPU time", line);
+    const bool killed = line.find("Killed") != std::string::npos;
+    return failed(Finished::CRASHED, line + (killed ? " (possibly the kernel's out-of-memory killer)" : ""));
+  }
+  if (const std::string line = unknown_option_in(log); !line.empty()) return failed(Finished::REFUSED, line);
+  if (const std::string line = error_in_a_file(log); !line.empty()) return failed(Finished::INVALID_SOURCE, line);
+  return failed(Finished::CRASHED,
+                "the compiler ended with status " + std::to_string(exit_status) + " and gave no reason");
+}
+
+// Nothing when the step ended well.
+std::optional<Outcome> failure_of(const v1::WorkerCommand::Start& start, const Ran& ran) {
+  const Ended& ended = ran.ended;
+  if (ended.exec_error == EAGAIN) {
+    return failed(Finished::CRASHED, start.compiler_path() +
+                                         " cannot be started: the limit of processes is reached "
+                                         "(RLIMIT_NPROC, ulimit -u, or the control group's)");
+  }
+  if (ended.exec_error != 0) {
+    return failed(Finished::REFUSED, start.compiler_path() + " cannot be run: " + std::strerror(ended.exec_error));
+  }
+  if (WIFSIGNALED(ended.status)) {
+    const int signal = WTERMSIG(ended.status);
+    if (signal == SIGXCPU)
+      return failed(Finished::TIMED_OUT, "the compiler used up its CPU time", name_of_signal(signal));
+    return failed(Finished::CRASHED, "the compiler was ended by " + name_of_signal(signal));
+  }
+  if (WEXITSTATUS(ended.status) == 0) return std::nullopt;
+  return failure_of(start, WEXITSTATUS(ended.status), ran.log);
+}
+
+Outcome refused(const common::Error& error) {
+  Outcome outcome = failed(Finished::REFUSED, error.message);
+  for (const common::Diagnostic& told : error.diagnostics) {
+    v1::Diagnostic& diagnostic = *outcome.finished.add_diagnostics();
+    diagnostic.set_severity(told.severity);
+    diagnostic.set_message(told.message);
+    diagnostic.set_line(told.line);
+    diagnostic.set_column(told.column);
+  }
+  return outcome;
+}
+Outcome broken(const common::Error& error) { return failed(Finished::CRASHED, common::to_line(error)); }
+
+Result<void> check_inputs(const Job& job) {
+  for (const auto& header : job.headers.headers()) {
+    if (auto checked = check_before_preprocessing(header.text(), header.name()); !checked) return checked;
+  }
+  return check_before_preprocessing(job.source, kSourceName);
+}
+
+// What the source says, by what the compiler printed.
+void add_text(Outcome& outcome, const std::string& log) {
+  outcome.finished.set_log(log);
+  if (outcome.finished.diagnostics().empty()) *outcome.finished.mutable_diagnostics() = diagnostics_in(log);
+}
+
+// Preprocesses and inspects; counts are in the outcome when it is DONE.
+Outcome prepare(const Job& job) {
+  if (const auto checked = check_inputs(job); !checked) return refused(checked.error());
+  auto ran = run_step(job.start, Step::kPreprocess);
+  if (!ran) return broken(ran.error());
+  const std::vector<std::string> directories = include_directories_in(ran->log);
+  ran->log = without_verbose_lines(ran->log);
+  if (auto failure = failure_of(job.start, *ran)) {
+    add_text(*failure, ran->log);
+    return std::move(*failure);
+  }
+  auto text = common::read_file(kPreprocessed);
+  if (!text) return failed(Finished::CRASHED, "the preprocessor ended well but wrote no text", ran->log);
+  const std::vector<std::string> roots(job.start.include_roots().begin(), job.start.include_roots().end());
+  if (const auto checked = check_preprocessed(*text, directories, roots); !checked) return refused(checked.error());
+  Outcome inspected = inspect(job, std::move(*text));
+  if (inspected.finished.outcome() != Finished::REFUSED) inspected.finished.set_outcome(Finished::DONE);
+  return inspected;
+}
+
+}  // namespace
+
+Outcome compile_external(const Job& job) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (fchdir(job.directory.get()) != 0) return failed(Finished::CRASHED, "the private directory cannot be entered");
+  if (auto names = check_header_names(job.headers); !names) {
+    return failed(Finished::REFUSED, names.error().thing + ": " + names.error().message + "; " + names.error().remedy);
+  }
+  if (const auto written = write_inputs(job); !written) return broken(written.error());
+  Outcome prepared = prepare(job);
+  if (prepared.finished.outcome() != Finished::DONE) return prepared;
+  const auto ran = run_step(job.start, Step::kCompile);
+  if (!ran) return broken(ran.error());
+  auto failure = failure_of(job.start, *ran);
+  Outcome outcome = failure ? std::move(*failure) : take_output(ran->log);
+  std::string log = ran->log;
+  if (outcome.finished.outcome() == Finished::INVALID_SOURCE) {
+    // Undefined symbols are found by the linker only; then there is nothing better to say.
+    const auto diagnosed = run_step(job.start, Step::kDiagnose);
+    if (diagnosed && diagnosed->ended.exec_error == 0 && diagnosed->ended.status != 0) log = diagnosed->log;
+  }
+  add_text(outcome, log);
+  *outcome.finished.mutable_counts() = std::move(*prepared.finished.mutable_counts());
+  for (const std::string& flag : reported_flags(job.start)) outcome.finished.add_flags_used(flag);
+  return outcome;
+}
+
+}  // namespace jitc::worker

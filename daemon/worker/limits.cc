@@ -1,0 +1,162 @@
+#include "daemon/worker/limits.h"
+
+#include <fcntl.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "daemon/worker/process_tree.h"
+
+namespace jitc::worker {
+namespace {
+
+constexpr int kNice = 10;
+constexpr std::string_view kOomScore = "800";
+// Room for a child whose limit is below what it has already: it must be able to say so.
+constexpr std::uint64_t kLeastGrowth = 8 << 20;
+constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kFaultDistance = 1 << 20;
+constexpr std::uint32_t kCpuGrace = 2;
+
+void say(std::string_view text) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+// Lowers the soft limit; and the hard one as well where a program that we do not know could raise it again.
+void set_limit(__rlimit_resource resource, std::uint64_t soft) noexcept {
+  rlimit limit{};
+  getrlimit(resource, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, soft);
+  setrlimit(resource, &limit);
+}
+void set_hard_limit(__rlimit_resource resource, std::uint64_t soft, std::uint64_t hard) noexcept {
+  rlimit limit{};
+  getrlimit(resource, &limit);
+  limit.rlim_max = std::min<rlim_t>(limit.rlim_max, hard);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, soft);
+  setrlimit(resource, &limit);
+}
+
+[[noreturn]] void end_out_of_memory() {
+  say("an allocation failed under the memory limit\n");
+  _exit(kExitOutOfMemory);
+}
+void on_bad_alloc(void*, const char*, bool) { end_out_of_memory(); }
+void on_fatal_error(void*, const char* reason, bool) {
+  say("LLVM: ");
+  say(reason);
+  say("\n");
+  _exit(kExitFatalError);
+}
+
+// Names a stack overflow; the second fault, after the return, ends the process as it would have without us.
+void on_fault(int, siginfo_t* info, void* context) {
+  const auto stack = static_cast<std::uint64_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+  const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
+  if (address + kFaultDistance > stack && address < stack + kFaultDistance) {
+    say("the stack is exhausted: the source nests too deeply\n");
+  }
+}
+
+void install_fault_handler() {
+  static std::array<char, 64 * 1024> handler_stack;
+  const stack_t stack{handler_stack.data(), 0, handler_stack.size()};
+  sigaltstack(&stack, nullptr);
+  struct sigaction action{};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | static_cast<int>(SA_RESETHAND);
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
+double seconds_of(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+std::uint64_t peak_of(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+bool raise_stack_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0) return false;
+  const rlim_t wanted = std::min<rlim_t>(kStackBytes, limit.rlim_max);
+  if (limit.rlim_cur == wanted) return false;
+  limit.rlim_cur = wanted;
+  return setrlimit(RLIMIT_STACK, &limit) == 0;
+}
+
+std::uint64_t stack_bytes() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_STACK, &limit) == 0 ? std::min<std::uint64_t>(limit.rlim_cur, kStackBytes) : kStackBytes;
+}
+
+void become_child(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(EXIT_FAILURE);  // it died before the line above
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
+  std::signal(SIGPIPE, SIG_IGN);
+  set_hard_limit(RLIMIT_CORE, 0, 0);
+  // Both may be refused; then the child is an ordinary process.
+  setpriority(PRIO_PROCESS, 0, kNice);
+  const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (score >= 0) {
+    [[maybe_unused]] const ssize_t written = write(score, kOomScore.data(), kOomScore.size());
+    close(score);
+  }
+}
+
+void limit_compile(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) {
+  if (memory_bytes > 0) {
+    const Memory now = memory_of(getpid());
+    const std::uint64_t growth = std::max(kLeastGrowth, memory_bytes > now.resident ? memory_bytes - now.resident : 0);
+    set_limit(RLIMIT_DATA, now.data + growth);
+  }
+  if (cpu_seconds > 0) {
+    set_limit(RLIMIT_CPU, static_cast<std::uint64_t>(std::ceil(cpu_seconds_of_self())) + cpu_seconds);
+  }
+  set_limit(RLIMIT_FSIZE, kFileBytes);
+}
+
+void install_failure_handlers() {
+  std::set_new_handler(end_out_of_memory);
+  llvm::install_bad_alloc_error_handler(on_bad_alloc);
+  llvm::install_fatal_error_handler(on_fatal_error);
+  install_fault_handler();
+}
+
+void limit_external(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) noexcept {
+  if (memory_bytes > 0) set_hard_limit(RLIMIT_DATA, memory_bytes, memory_bytes);
+  if (cpu_seconds > 0) set_hard_limit(RLIMIT_CPU, cpu_seconds, cpu_seconds + kCpuGrace);
+  set_hard_limit(RLIMIT_FSIZE, kFileBytes, kFileBytes);
+}
+
+double cpu_seconds_of_self() { return seconds_of(RUSAGE_SELF); }
+double cpu_seconds_of_children() { return seconds_of(RUSAGE_CHILDREN); }
+std::uint64_t peak_bytes_of_self() { return peak_of(RUSAGE_SELF); }
+std::uint64_t peak_bytes_of_children() { return peak_of(RUSAGE_CHILDREN); }
+
+}  // namespace jitc::worker

@@ -1,0 +1,42 @@
+// What a compile child may take, and how it says that it could not go on: by exit codes of our own, so that nothing is
+// guessed from what a crash looks like.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace jitc::worker {
+
+inline constexpr int kExitOutOfMemory = 97;  // an allocation failed under our limit
+inline constexpr int kExitFatalError = 98;   // LLVM gave up; its reason is in the child's log
+
+// The stack that a compile may use: deep expressions recurse deeply.
+inline constexpr std::uint64_t kStackBytes = std::uint64_t{1} << 30;
+// What a level of nesting takes of it, measured with an ample reserve.
+inline constexpr std::uint64_t kStackPerLevel = 16 << 10;
+// What this process may use.
+std::uint64_t stack_bytes();
+// Raises the soft limit of this process's next program to kStackBytes, or to the hard limit. True: it was raised.
+bool raise_stack_limit();
+
+// For a forked child, before anything else: dies with `parent`, own session, default signals, no core dumps, polite to
+// the solver (nice, first victim of the kernel's out-of-memory killer). Exits when the parent is gone already.
+void become_child(pid_t parent);
+
+// Limits this process to `memory_bytes` of resident memory (what it has counts) and `cpu_seconds` from now on; 0: none.
+void limit_compile(std::uint64_t memory_bytes, std::uint32_t cpu_seconds);
+// Allocation failures and fatal errors of LLVM end this process with the exit codes above, a text on standard error.
+void install_failure_handlers();
+
+// For the child of a vfork, just before it becomes an external compiler: only system calls. The limits hold for each
+// process of its tree.
+void limit_external(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) noexcept;
+
+// CPU time of this process, or of its ended descendants; seconds.
+double cpu_seconds_of_self();
+double cpu_seconds_of_children();
+std::uint64_t peak_bytes_of_self();
+std::uint64_t peak_bytes_of_children();
+
+}  // namespace jitc::worker

@@ -1,0 +1,139 @@
+#include "daemon/worker/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/files.h"
+
+namespace jitc::worker {
+namespace {
+
+constexpr int kMaxPasses = 100;
+constexpr int kPassMilliseconds = 200;
+constexpr std::size_t kDataField = 5;  // of /proc/PID/statm: data + stack
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+std::vector<std::uint64_t> numbers_in(std::string_view text) {
+  std::vector<std::uint64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    std::uint64_t value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error == std::errc()) numbers.push_back(value);
+    at = next == at ? at + 1 : next;
+  }
+  return numbers;
+}
+
+std::string read_proc(pid_t pid, std::string_view name) {
+  return common::read_file("/proc/" + std::to_string(pid) + "/" + std::string(name)).value_or("");
+}
+
+bool is_alive(pid_t pid) {
+  const std::string status = read_proc(pid, "stat");
+  const std::size_t state = status.rfind(") ");
+  return state != std::string::npos && status[state + 2] != 'Z' && status[state + 2] != 'X';
+}
+
+// Kills them and waits until the kernel has ended them, by their pidfds, not longer than a pass may take.
+void kill_all(const std::vector<pid_t>& processes) {
+  std::vector<common::Fd> handles;
+  for (const pid_t pid : processes) {
+    handles.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    kill(pid, SIGKILL);
+  }
+  for (const common::Fd& handle : handles) {
+    pollfd ended{handle.get(), POLLIN, 0};
+    if (handle) poll(&ended, 1, kPassMilliseconds);
+  }
+}
+
+}  // namespace
+
+Memory memory_of(pid_t pid) {
+  const std::vector<std::uint64_t> fields = numbers_in(read_proc(pid, "statm"));
+  if (fields.size() <= kDataField) return {};
+  static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return {fields[1] * page, fields[kDataField] * page};
+}
+
+// The children of every thread of the process, as the kernel lists them.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  const std::unique_ptr<DIR, CloseDirectory> directory(opendir(tasks.c_str()));
+  if (!directory) return children;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const auto listed = common::read_file(tasks + "/" + entry->d_name + "/children");
+    for (const std::uint64_t child : numbers_in(listed.value_or(""))) children.push_back(static_cast<pid_t>(child));
+  }
+  return children;
+}
+
+std::vector<pid_t> descendants(pid_t root) {
+  std::vector<pid_t> found = children_of(root);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::vector<pid_t> next = children_of(found[i]);
+    found.insert(found.end(), next.begin(), next.end());
+  }
+  std::erase_if(found, [](pid_t pid) { return !is_alive(pid); });
+  return found;
+}
+
+std::uint64_t tree_bytes(pid_t root) {
+  std::uint64_t bytes = memory_of(root).resident;
+  for (const pid_t pid : descendants(root)) bytes += memory_of(pid).resident;
+  return bytes;
+}
+
+double tree_cpu_seconds(pid_t root) {
+  static const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::vector<pid_t> tree = descendants(root);
+  tree.push_back(root);
+  std::uint64_t used = 0;
+  for (const pid_t pid : tree) {
+    // pid (name) state ..., where the name may hold anything; then user and system time, own and of reaped children.
+    constexpr std::size_t kUserTime = 10;
+    constexpr std::size_t kTimes = 4;
+    const std::string status = read_proc(pid, "stat");
+    const std::size_t end = status.rfind(") ");
+    if (end == std::string::npos) continue;
+    const std::vector<std::uint64_t> fields = numbers_in(std::string_view(status).substr(end));
+    for (std::size_t i = 0; i < kTimes && kUserTime + i < fields.size(); ++i) used += fields[kUserTime + i];
+  }
+  return static_cast<double>(used) / ticks;
+}
+
+void end_descendants(pid_t root) {
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    const std::vector<pid_t> living = descendants(root);
+    if (living.empty()) return;
+    // All are stopped before the first is killed, so that none answers a sibling's death with a new process.
+    for (const pid_t pid : living) kill(pid, SIGSTOP);
+    kill_all(living);
+  }
+}
+
+void end_tree(pid_t root) {
+  kill(root, SIGSTOP);
+  end_descendants(root);
+  kill(root, SIGKILL);
+}
+
+}  // namespace jitc::worker
