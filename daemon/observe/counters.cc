@@ -1,0 +1,50 @@
+#include "daemon/observe/counters.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "common/files.h"
+
+namespace jitc::observe {
+
+std::uint64_t resident_bytes() {
+  const auto statm = common::read_file("/proc/self/statm");
+  if (!statm) return 0;
+  char* rest = nullptr;
+  std::strtoull(statm->c_str(), &rest, 10);  // the first number is the address space
+  return std::strtoull(rest, nullptr, 10) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::map<std::string, std::uint64_t> collect(const schedule::Counters& schedule, const DaemonCounters& daemon) {
+  return {
+      {"requests", schedule.requests + daemon.direct_hits + daemon.lookups},
+      {"hits", schedule.hits + daemon.direct_hits + daemon.lookup_hits},
+      {"hits_direct", daemon.direct_hits},
+      {"lookups", daemon.lookups},
+      {"merged", schedule.merged},
+      {"compiles_started", schedule.compiles_started},
+      {"compiles_failed", schedule.compiles_failed},
+      {"out_of_memory", schedule.out_of_memory},
+      {"retries", schedule.retries},
+      {"cancelled", schedule.cancelled},
+      {"refused_queue_full", schedule.refused_queue_full},
+      {"failures_remembered", schedule.failures_remembered},
+      {"published", daemon.published},
+      {"evicted", daemon.evicted},
+      {"quarantined", daemon.quarantined},
+      {"publish_failures", daemon.publish_failures},
+      {"refused_peers", daemon.refused_peers},
+      {"worker_restarts", daemon.worker_restarts},
+      {"running", schedule.running},
+      {"running_peak", schedule.running_peak},
+      {"max_compilers", daemon.max_compilers},
+      {"memory_reserved_bytes", schedule.reserved_bytes},
+      {"memory_budget_bytes", daemon.memory_budget_bytes},
+      {"memory_bytes", daemon.memory_bytes},
+      {"memory_peak_bytes", daemon.memory_peak_bytes},
+      {"daemon_rss_bytes", resident_bytes()},
+  };
+}
+
+}  // namespace jitc::observe

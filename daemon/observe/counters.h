@@ -1,0 +1,34 @@
+// The numbers of Stats: the scheduler's, and those of the rooms around it. The names are part of the contract.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "daemon/schedule/scheduler.h"
+
+namespace jitc::observe {
+
+struct DaemonCounters {
+  std::uint64_t direct_hits = 0;  // that clients served themselves and told of
+  std::uint64_t lookups = 0;      // by key
+  std::uint64_t lookup_hits = 0;
+  std::uint64_t refused_peers = 0;
+  std::uint64_t published = 0;
+  std::uint64_t evicted = 0;
+  std::uint64_t quarantined = 0;
+  std::uint64_t publish_failures = 0;
+  std::uint64_t worker_restarts = 0;
+  std::uint64_t memory_bytes = 0;       // of compiles and spares, now
+  std::uint64_t memory_peak_bytes = 0;  // and at most so far
+  std::uint64_t memory_budget_bytes = 0;
+  std::uint64_t max_compilers = 0;
+};
+
+// requests = hits + merged + what was compiled or failed: hits of every kind count as requests too.
+std::map<std::string, std::uint64_t> collect(const schedule::Counters& schedule, const DaemonCounters& daemon);
+
+// Resident memory of this process, from /proc/self/statm.
+std::uint64_t resident_bytes();
+
+}  // namespace jitc::observe

@@ -1,0 +1,180 @@
+#include "daemon/service/artifacts.h"
+
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <utility>
+
+#include "common/artifact.h"
+#include "daemon/observe/log.h"
+
+namespace jitc::service {
+namespace {
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& compiled, const CompileFacts& facts) {
+  const common::ResolvedRequest& resolved = prepared.resolved;
+  common::Manifest manifest;
+  manifest.key = resolved.key.hex();
+  manifest.request = resolved.request.hex();
+  manifest.name = prepared.request.name;
+  manifest.compiler = resolved.compiler.name;
+  manifest.compiler_identity = resolved.compiler.identity;
+  manifest.triple = resolved.target.triple;
+  manifest.isa = resolved.target.isa;
+  manifest.abi_tag = prepared.request.abi_tag;
+  manifest.flags = prepared.request.flags;
+  manifest.flags_used = compiled.flags_used;
+  manifest.rungs = facts.rungs;
+  manifest.functions = compiled.functions;
+  manifest.compile_seconds = compiled.seconds;
+  manifest.peak_bytes = compiled.peak_bytes;
+  manifest.predicted_bytes = facts.predicted_bytes;
+  manifest.attempts = facts.attempts;
+  manifest.log = compiled.log;
+  manifest.created = now_utc();
+  return manifest;
+}
+
+mode_t mode_of(const std::string& octal) {
+  unsigned mode = 0600;
+  std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);  // the settings table checked it
+  return mode;
+}
+
+// The bytes leave `artifact`, whose views end with that.
+void take(common::StoredArtifact& artifact, Product& product) {
+  product.path = artifact.path;
+  product.digest = artifact.view.digest;
+  product.size = artifact.bytes.size();
+  if (const auto manifest = common::manifest_from_json(artifact.view.manifest)) {
+    product.compile_seconds = manifest->compile_seconds;
+    product.peak_bytes = manifest->peak_bytes;
+  }
+  product.bytes = std::make_shared<const std::string>(std::move(artifact.bytes));
+}
+
+}  // namespace
+
+common::Result<std::unique_ptr<Artifacts>> Artifacts::open(const common::Settings& settings,
+                                                           const std::string& directory) {
+  store::Options options;
+  options.directory = directory;
+  options.read_only = settings.list("store_readonly");
+  options.max_bytes = settings.bytes("store_max");
+  options.mode = mode_of(settings.text("store_mode"));
+  options.allow_shared = settings.flag("store_allow_shared");
+  auto store = store::Store::open(std::move(options));
+  if (!store) return std::unexpected(store.error());
+  return std::make_unique<Artifacts>(std::move(*store));
+}
+
+std::shared_ptr<const Product> Artifacts::look_up(const common::Digest& key) {
+  common::StoredArtifact artifact;
+  std::string reason;
+  const auto outcome = store_->look_up(key, artifact, &reason);
+  if (outcome == common::LookupOutcome::kCorrupt) {
+    observe::log_warning("artifact does not verify", {{"path", artifact.path}, {"reason", reason}});
+  }
+  if (outcome != common::LookupOutcome::kFound) return nullptr;
+  auto product = std::make_shared<Product>();
+  product->key = key;
+  take(artifact, *product);
+  return product;
+}
+
+std::shared_ptr<const Product> Artifacts::publish(const Prepared& prepared, const WorkerFinished& compiled,
+                                                  const CompileFacts& facts) {
+  const common::ResolvedRequest& resolved = prepared.resolved;
+  auto product = std::make_shared<Product>();
+  product->key = resolved.key;
+  auto elf = common::read_all(compiled.object.get(), "object");
+  if (!elf) {
+    observe::log_error("object lost", {{"error", common::to_line(elf.error())}});
+    return nullptr;
+  }
+  const std::string tail =
+      common::make_tail(*elf, manifest_of(prepared, compiled, facts), resolved.key, resolved.isa_needed);
+  if (facts.outdated) {
+    warn("not kept in the store: the compiler or a header changed while it was compiled", *product);
+  } else {
+    keep(resolved.key, *elf, tail, prepared.request.no_cache, *product);
+  }
+  if (product->path.empty()) {
+    *elf += tail;
+    product->size = elf->size();
+    product->digest = common::verify_artifact(*elf).value_or(common::ArtifactView{}).digest;
+    product->bytes = std::make_shared<const std::string>(std::move(*elf));
+  }
+  product->compile_seconds = compiled.seconds;
+  product->peak_bytes = compiled.peak_bytes;
+  return product;
+}
+
+// `fresh`: nothing but these bytes will do.
+void Artifacts::keep(const common::Digest& key, const std::string& elf, const std::string& tail, bool fresh,
+                     Product& product) {
+  if (fresh) set_aside_other(key, elf, product);
+  const auto published = store_->publish(key, elf, tail);
+  if (!published) return refused(published.error(), product);
+  warned_ = false;
+  // Read back: another writer's entry may be the one that stands, and nobody is told of a file that does not verify.
+  common::StoredArtifact artifact;
+  std::string reason;
+  if (store_->look_up(key, artifact, &reason) != common::LookupOutcome::kFound) {
+    return refused(
+        {common::ErrorKind::kStoreUnavailable, "what was published cannot be read back: " + reason, *published},
+        product);
+  }
+  // A read-only layer's, which cannot be moved, or that of a writer who was faster.
+  if (fresh && artifact.view.elf != elf) return warn("another artifact stands in the store: " + artifact.path, product);
+  take(artifact, product);
+}
+
+// One key, two codes: one of them is wrong, or the compiler does not repeat itself.
+void Artifacts::set_aside_other(const common::Digest& key, const std::string& elf, Product& product) {
+  common::StoredArtifact standing;
+  if (store_->look_up(key, standing, nullptr) != common::LookupOutcome::kFound || standing.view.elf == elf) return;
+  warn("compiled anew it differs from what the store had: " + standing.path, product);
+  store_->set_aside(key);
+}
+
+void Artifacts::warn(std::string text, Product& product) {
+  observe::log_warning(text, {{"key", product.key.hex()}});
+  product.warnings.push_back(std::move(text));
+}
+
+void Artifacts::refused(const common::Error& error, Product& product) {
+  ++publish_failures_;
+  product.warnings.push_back("not kept in the store: " + common::to_line(error));
+  if (!warned_.exchange(true)) {
+    observe::log_warning("artifacts are not kept; they are answered with their bytes",
+                         {{"error", common::to_line(error)}});
+  }
+}
+
+void Artifacts::settle(const Product& product) {
+  if (!product.path.empty()) {
+    if (auto synced = store_->sync(product.path); !synced) {
+      observe::log_debug("artifact not synced", {{"error", common::to_line(synced.error())}});
+    }
+  }
+  if (store_->wants_cleaning()) clean();
+}
+
+void Artifacts::clean() {
+  const auto cleaned = store_->clean();
+  if (cleaned.evicted + cleaned.stale_temps == 0) return;
+  observe::log_info("store cleaned", {{"evicted", std::to_string(cleaned.evicted)},
+                                      {"stale_temps", std::to_string(cleaned.stale_temps)}});
+}
+
+}  // namespace jitc::service

@@ -1,0 +1,58 @@
+// The store as the daemon uses it: look up, publish, mark as used, clean. Called on I/O threads; thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/settings.h"
+#include "daemon/service/work.h"
+#include "daemon/store/store.h"
+
+namespace jitc::service {
+
+// What the schedule adds to a compile that is done.
+struct CompileFacts {
+  std::uint32_t attempts = 1;
+  std::uint64_t predicted_bytes = 0;
+  std::vector<std::string> rungs;
+  bool outdated = false;  // a compiler or a header changed meanwhile: the key may be that of another text
+};
+
+class Artifacts {
+ public:
+  static common::Result<std::unique_ptr<Artifacts>> open(const common::Settings& settings,
+                                                         const std::string& directory);
+  explicit Artifacts(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
+
+  // Null when the store does not have it. What does not verify is moved away by the store and counts as absent.
+  std::shared_ptr<const Product> look_up(const common::Digest& key);
+  // The finished artifact. When the store does not take it, or must not have it, it comes without a path and with a
+  // warning, and its bytes serve as well. With no_cache it is what was compiled now: a standing entry that differs is
+  // put away with a warning. Null only when the worker's object cannot be read.
+  std::shared_ptr<const Product> publish(const Prepared& prepared, const WorkerFinished& compiled,
+                                         const CompileFacts& facts);
+  // What need not keep the reply waiting: durability, and cleaning when it is time.
+  void settle(const Product& product);
+  // What dead daemons left behind, and what is too much.
+  void clean();
+  // A client served this one itself.
+  void used(const common::Digest& key) { store_->touch(key); }
+
+  store::Counters counters() const { return store_->counters(); }
+  std::uint64_t publish_failures() const { return publish_failures_; }
+
+ private:
+  void keep(const common::Digest& key, const std::string& elf, const std::string& tail, bool fresh, Product& product);
+  void set_aside_other(const common::Digest& key, const std::string& elf, Product& product);
+  static void warn(std::string text, Product& product);
+  void refused(const common::Error& error, Product& product);
+
+  std::unique_ptr<store::Store> store_;
+  std::atomic<std::uint64_t> publish_failures_{0};
+  std::atomic<bool> warned_{false};  // one line in the log until it works again
+};
+
+}  // namespace jitc::service

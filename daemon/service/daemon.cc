@@ -1,0 +1,397 @@
+#include "daemon/service/daemon.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "common/runtime_dir.h"
+#include "daemon/observe/log.h"
+
+namespace jitc::service {
+namespace {
+
+using common::ErrorKind;
+using observe::log_info;
+using observe::log_warning;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kMachinePeriod{3};
+constexpr std::chrono::milliseconds kCallPatience{500};  // for clients to take their last words
+constexpr std::chrono::seconds kWorkerPatience{5};
+constexpr std::chrono::seconds kDrainPatience{60};  // for slow readers of what was compiled
+constexpr std::chrono::seconds kEndPatience{10};    // for all of the end; longer than the patience with each part
+constexpr unsigned kFewestIoThreads = 2, kMostIoThreads = 4;
+
+unsigned io_threads(std::uint32_t cores) { return std::clamp<unsigned>(cores, kFewestIoThreads, kMostIoThreads); }
+
+}  // namespace
+
+Daemon::Daemon(const Options& options, DaemonLock lock, common::Fd socket)
+    : options_(options),
+      lock_(std::move(lock)),
+      socket_(std::move(socket)),
+      installation_(options.settings.list("compilers"), options.settings.list("include_roots")),
+      reader_(state_, installation_, [this](Reading reading) { refresh_installation(std::move(reading)); }),
+      worker_(state_, options.worker),
+      listener_(state_,
+                [this](common::Fd fd, const common::Peer& peer) {
+                  peers_.accepted(fd.get(), peer);
+                  server_->add_connection(std::move(fd));
+                }),
+      hits_(state_,
+            [this](const common::Digest& key) {
+              ++own_.direct_hits;
+              last_used_ = steady_clock::now();
+              asio::post(*io_, [this, key] { artifacts_->used(key); });
+            }),
+      signals_(state_),
+      child_signal_(state_),
+      machine_timer_(state_),
+      idle_timer_(state_),
+      drain_timer_(state_) {}
+
+// What the threads use goes before the threads do, by the order of members: they end first.
+Daemon::~Daemon() { join(); }
+
+// ---- coming up ----------------------------------------------------------------------------------------------------
+
+common::Result<void> Daemon::start() {
+  watch_signals();
+  auto worker = worker_.start([this] { return !ended_early_.empty(); });
+  if (!worker) return ended_early_.empty() ? std::unexpected(worker.error()) : ended_early();
+  embedded_ = std::move(*worker);
+  io_.emplace(io_threads(machine_.cores()));
+  if (auto read = read_include_roots(); !read) return read;
+  if (auto opened = open_store(); !opened) return opened;
+  watch_children();
+
+  engine_.emplace(state_, *io_, *artifacts_, worker_, engine_options());
+  services_.emplace(services());
+  server_.emplace(*services_);
+  if (auto started = server_->start(); !started) return started;
+  watch_worker();
+  // The identity file first: who finds the socket finds it too.
+  {
+    const std::lock_guard lock(describing_);
+    if (auto described = describe(); !described) return described;
+  }
+  return open_sockets();
+}
+
+bool Daemon::wait_for(const bool& done) {
+  while (!done && ended_early_.empty()) state_.run_one();
+  return ended_early_.empty();
+}
+
+std::unexpected<common::Error> Daemon::ended_early() const {
+  return common::fail(ErrorKind::kCancelled, "ended by " + ended_early_ + " before it served", "jitcd");
+}
+
+// Include roots are in every key: read before the first is made. External compilers take most of a second and are read
+// when the first request names one; until then no identity file has them, and clients ask.
+common::Result<void> Daemon::read_include_roots() {
+  if (options_.settings.list("include_roots").empty()) return {};
+  bool done = false;
+  reader_.read({.fresh = steady_clock::now(),
+                .beat = [] {},
+                .ready = [&done] { done = true; },
+                .failed = [](const common::Error&) {}});
+  if (!wait_for(done)) return ended_early();
+  return {};
+}
+
+// On an I/O thread, so that a signal is heard while a shared store hangs.
+common::Result<void> Daemon::open_store() {
+  bool done = false;
+  std::optional<common::Error> failure;
+  asio::post(*io_, [this, &done, &failure] {
+    auto opened = Artifacts::open(options_.settings, options_.store);
+    if (opened) {
+      artifacts_ = std::move(*opened);
+    } else {
+      failure = opened.error();
+    }
+    asio::post(state_, [&done] { done = true; });
+  });
+  if (!wait_for(done)) {
+    io_->join();  // it writes here; end_within() bounds the wait
+    return ended_early();
+  }
+  if (failure) return std::unexpected(*failure);
+  return {};
+}
+
+common::Result<void> Daemon::describe() {
+  common::Identity identity;
+  identity.version = JITC_VERSION;
+  identity.pid = getpid();
+  identity.compilers.push_back({"clang", {}, embedded_.embedded_identity});
+  identity.compilers.insert(identity.compilers.end(), installed_.compilers.begin(), installed_.compilers.end());
+  identity.triple = embedded_.triple;
+  identity.native_isa = embedded_.cpu + " " + embedded_.features;
+  identity.include_roots = installed_.include_roots;
+  identity.store = options_.store;
+  identity.read_only_stores = options_.settings.list("store_readonly");
+  auto written = common::write_identity(options_.runtime_dir, identity);
+  if (!written) log_warning("identity file not written", {{"error", common::to_line(written.error())}});
+  identity_.set(std::move(identity));
+  return written;
+}
+
+void Daemon::refresh_installation(Reading reading) {
+  const std::lock_guard lock(describing_);
+  installed_ = std::move(reading);
+  if (identity_.get()) static_cast<void>(describe());  // it logs; requests go on with the new keys
+}
+
+// Anything may have been read in between once the identity is another, even if this one's contents are back.
+bool Daemon::is_current(const Prepared& prepared) const {
+  const auto now = identity_.get();
+  if (now == prepared.identity) return true;
+  if (!common::is_self_contained(prepared.request, *prepared.identity)) return false;
+  const auto resolved = common::resolve(prepared.request, *now);
+  return resolved && resolved->key == prepared.resolved.key;  // the worker may have been upgraded
+}
+
+void Daemon::confirm(const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then) {
+  if (common::is_self_contained(prepared->request, *prepared->identity)) return then(is_current(*prepared));
+  reader_.read({.fresh = steady_clock::now(),
+                .beat = [] {},
+                .ready = [this, prepared, then] { then(is_current(*prepared)); },
+                .failed = [then](const common::Error&) { then(false); }});
+}
+
+void Daemon::refresh_embedded(const WorkerIdentity& worker) {
+  const std::lock_guard lock(describing_);
+  if (worker == embedded_) return;  // what compiles under this identity may still be kept
+  embedded_ = worker;
+  static_cast<void>(describe());
+}
+
+common::Result<void> Daemon::open_sockets() {
+  auto bound = socket_ ? listener_.adopt(std::move(socket_)) : listener_.bind(options_.runtime_dir);
+  if (!bound) return bound;
+  if (auto hits = hits_.bind(options_.runtime_dir); !hits) return hits;
+  listener_.start();
+  hits_.start();
+  return {};
+}
+
+EngineOptions Daemon::engine_options() {
+  const common::Settings& settings = options_.settings;
+  EngineOptions options;
+  options.limits.slots = slots();
+  options.most_objects = slots_within(descriptor_limit());
+  options.limits.budget_bytes = measured_budget(0);
+  options.limits.queue_length = static_cast<std::uint32_t>(settings.count("queue_length"));
+  options.limits.grace = schedule::Seconds(settings.seconds("grace"));
+  options.limits.failure_memory = schedule::Seconds(settings.seconds("failure_memory"));
+  options.limits.crash_tries = static_cast<std::uint32_t>(settings.count("tries"));
+  options.cpu_seconds = static_cast<std::uint32_t>(std::max(1.0, settings.seconds("cpu_limit")));
+  options.include_roots = settings.list("include_roots");
+  options.confirm = [this](const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then) {
+    confirm(prepared, std::move(then));
+  };
+  return options;
+}
+
+Services Daemon::services() {
+  return Services{.state = state_,
+                  .io = *io_,
+                  .engine = *engine_,
+                  .artifacts = *artifacts_,
+                  .peers = peers_,
+                  .identity = identity_,
+                  .offered = installation_.offered(),
+                  .policy = {options_.settings.bytes("max_source"), options_.settings.list("include_roots")},
+                  .read_installation = [this](ReadingWaiter waiter) { reader_.read(std::move(waiter)); },
+                  .calls_changed = [this](int change) { calls_changed(change); },
+                  .counters = [this] { return counters(); },
+                  .active = [this] { last_used_ = steady_clock::now(); },
+                  .looked_up =
+                      [this](bool hit) {
+                        ++own_.lookups;
+                        own_.lookup_hits += hit ? 1 : 0;
+                        last_used_ = steady_clock::now();
+                      },
+                  .draining = [this] { server_->not_serving(); },
+                  .drained = [this] { drained(); }};
+}
+
+// ---- while it runs ------------------------------------------------------------------------------------------------
+
+void Daemon::run() {
+  if (const auto most = slots_within(descriptor_limit()); options_.settings.count("max_compilers") > most) {
+    log_warning("fewer compilers than set: too few descriptors (ulimit -n)",
+                {{"descriptors", std::to_string(descriptor_limit())}, {"compilers", std::to_string(most)}});
+  }
+  log_info("serving", {{"runtime_dir", options_.runtime_dir},
+                       {"store", options_.store},
+                       {"compilers", std::to_string(engine_->limits().slots)},
+                       {"memory", std::to_string(engine_->budget())}});
+  watch_machine();
+  watch_idleness();
+  asio::post(*io_, [this] { artifacts_->clean(); });  // temporary files of daemons that died
+  serving_ = true;
+  state_.run();
+  join();
+  lock_.release();
+  log_info("ended");
+}
+
+void Daemon::watch_worker() {
+  worker_.watch({.report = [this](WorkerEvent event) { engine_->on_report(std::move(event)); },
+                 .lost = [this] { engine_->on_worker_lost(); },
+                 .restarted =
+                     [this](const WorkerIdentity& worker) {
+                       // It may have been upgraded meanwhile. Not here: it writes a file.
+                       asio::post(*io_, [this, worker] { refresh_embedded(worker); });
+                       engine_->on_worker_ready();
+                     }});
+  engine_->on_worker_ready();
+}
+
+void Daemon::watch_signals() {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) signals_.add(number);
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    const char* name = number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
+    if (serving_) return shut_down(name);
+    ended_early_ = name;
+    end_within(kEndPatience);
+    reader_.abandon({ErrorKind::kDraining, "the daemon is stopping", "jitcd"});
+  });
+}
+
+void Daemon::watch_children() {
+  child_signal_.add(SIGCHLD);
+  // A child's end is told once, and may lie before the handler was there: reap first, then wait, for ever.
+  const auto next = [this](const auto& self) -> void {
+    worker_.reap();
+    child_signal_.async_wait([self](const boost::system::error_code& error, int) {
+      if (!error) self(self);
+    });
+  };
+  asio::post(state_, [next] { next(next); });
+}
+
+std::uint32_t Daemon::slots() const {
+  const auto configured = static_cast<std::uint32_t>(options_.settings.count("max_compilers"));
+  return std::min(configured > 0 ? configured : machine_.cores(), slots_within(descriptor_limit()));
+}
+
+// What is left on the machine, and what our own compilers hold of it already; never more than was set.
+std::uint64_t Daemon::measured_budget(std::uint64_t in_use) const {
+  const std::uint64_t configured = options_.settings.bytes("memory_budget");
+  const std::uint64_t measured = machine_.memory_left() + in_use;
+  return configured > 0 ? std::min(configured, measured) : measured;
+}
+
+void Daemon::read_machine() {
+  const double stalled = machine_.memory_pressure();
+  const bool pressure = steady_pressure(pressure_, stalled);
+  if (pressure != pressure_) log_info(pressure ? "memory pressure begins" : "memory pressure ends");
+  pressure_ = pressure;
+  engine_->set_machine_limits(slots(), steady_budget(engine_->budget(), measured_budget(engine_->memory_now())),
+                              pressure_);
+  if (engine_->idle()) malloc_trim(0);  // a burst of large sources must not stay with us
+}
+
+void Daemon::watch_machine() {
+  machine_timer_.expires_after(kMachinePeriod);
+  machine_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    read_machine();
+    watch_machine();
+  });
+}
+
+void Daemon::watch_idleness() {
+  const std::chrono::duration<double> patience(options_.settings.seconds("idle_exit"));
+  if (patience.count() <= 0) return;
+  const auto period = std::chrono::ceil<steady_clock::duration>(patience);
+  // While something runs the clock stands at zero.
+  const auto now = steady_clock::now();
+  const auto since = engine_->idle() && open_calls_ == 0 ? std::max(last_used_, engine_->last_used()) : now;
+  if (now - since >= period) return shut_down("idle");
+  idle_timer_.expires_at(since + period);
+  idle_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) watch_idleness();
+  });
+}
+
+std::map<std::string, std::uint64_t> Daemon::counters() const {
+  observe::DaemonCounters own = own_;
+  own.refused_peers = listener_.refused();
+  const auto kept = artifacts_->counters();
+  own.published = kept.published;
+  own.evicted = kept.evicted;
+  own.quarantined = kept.quarantined;
+  own.publish_failures = artifacts_->publish_failures();
+  own.worker_restarts = worker_.restarts();
+  own.memory_bytes = engine_->memory_now();
+  own.memory_peak_bytes = engine_->memory_peak();
+  own.memory_budget_bytes = engine_->budget();
+  own.max_compilers = engine_->limits().slots;
+  return observe::collect(engine_->counters(), own);
+}
+
+// ---- going down ---------------------------------------------------------------------------------------------------
+
+// Compile calls that are open: their clients may be reading still.
+void Daemon::calls_changed(int change) {
+  open_calls_ += change;
+  last_used_ = steady_clock::now();
+  if (drained_ && open_calls_ == 0) shut_down("drained");
+}
+
+// Nothing is left to compile. What was compiled is being read, by slow readers too.
+void Daemon::drained() {
+  drained_ = true;
+  if (open_calls_ == 0) return shut_down("drained");
+  drain_timer_.expires_after(kDrainPatience);
+  drain_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) shut_down("drained");
+  });
+}
+
+void Daemon::shut_down(const std::string& why) {
+  if (stopping_) return;
+  stopping_ = true;
+  end_within(kEndPatience);
+  log_info("ending", {{"why", why}});
+  listener_.close();
+  hits_.close();
+  server_->not_serving();
+  machine_timer_.cancel();
+  idle_timer_.cancel();
+  drain_timer_.cancel();
+  const common::Error error{ErrorKind::kDraining, "the daemon is stopping (" + why + ")", "jitcd",
+                            "ask again: a new one may be started"};
+  reader_.abandon(error);
+  engine_->close(error);
+
+  // Both ends need this thread meanwhile: the calls' last answers are posted to it, the worker's end arrives on it. The
+  // calls' end waits on a thread of its own: those for I/O may all hang.
+  ends_left_ = 2;
+  const auto ended = [this] {
+    if (--ends_left_ == 0) state_.stop();
+  };
+  worker_.stop(kWorkerPatience, ended);
+  server_end_.emplace(1);
+  asio::post(*server_end_, [this, ended] {
+    server_->shut_down(kCallPatience);
+    asio::post(state_, ended);
+  });
+}
+
+void Daemon::join() {
+  reader_.join();
+  if (io_) io_->join();
+  if (server_end_) server_end_->join();
+}
+
+}  // namespace jitc::service

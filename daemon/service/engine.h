@@ -1,0 +1,161 @@
+// Carries out what the scheduler decides: look-ups and publishing on I/O threads, compiles by the worker, answers to
+// the waiters. Everything here runs on the state thread; what comes from elsewhere is posted to it first.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "common/digest.h"
+#include "common/error.h"
+#include "daemon/schedule/scheduler.h"
+#include "daemon/service/artifacts.h"
+#include "daemon/service/asio.h"
+#include "daemon/service/work.h"
+#include "daemon/service/worker_link.h"
+
+namespace jitc::service {
+
+struct Beat {
+  double elapsed_seconds = 0;  // since the compile started; 0 while queued
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t place = 0;  // 0: running
+  std::uint64_t bytes_ahead = 0;
+};
+
+// One waiter's end of the line. Called on the state thread; must not block.
+class Waiter {
+ public:
+  virtual ~Waiter() = default;
+  virtual void accepted(const common::Digest& key, schedule::FlightId flight) = 0;
+  virtual void queued(std::uint32_t place, std::uint64_t bytes_ahead) = 0;
+  virtual void started(std::uint32_t attempt, std::uint64_t limit_bytes) = 0;
+  virtual void beat(const Beat& beat) = 0;
+  virtual void finished(common::Result<Delivery> result) = 0;  // the last call
+};
+
+struct EngineOptions {
+  schedule::Limits limits;
+  std::uint32_t cpu_seconds = 600;
+  std::uint32_t most_objects = 1;  // that run or wait to be published: each holds descriptors
+  std::vector<std::string> include_roots;
+  // Would this request get the same key now? Headers and compilers are read after it was made, and may have changed
+  // while the flight waited and compiled. `then` is called on the state thread, at once or later.
+  std::function<void(const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then)> confirm;
+};
+
+class Engine {
+ public:
+  Engine(asio::io_context& state, asio::thread_pool& io, Artifacts& artifacts, WorkerLink& worker,
+         EngineOptions options);
+
+  schedule::WaiterId submit(std::shared_ptr<Waiter> waiter, std::shared_ptr<const Prepared> prepared,
+                            const std::string& client);
+  void leave(schedule::WaiterId waiter);
+  bool cancel(schedule::FlightId flight);
+  // New compiles are refused from now on; `drained` is called when nothing is left to finish.
+  DrainView drain(std::function<void()> drained);
+  // Answers everybody with this error, now and from now on, and forgets what runs.
+  void close(const common::Error& error);
+
+  // From the worker.
+  void on_report(WorkerEvent event);
+  void on_worker_lost();
+  void on_worker_ready();
+
+  // The memory for compiles and spares together, slots, pressure.
+  void set_machine_limits(std::uint32_t slots, std::uint64_t budget_bytes, bool pressure);
+
+  bool idle() const { return scheduler_.idle() && waiters_.empty(); }
+  // When the last waiter came or went.
+  schedule::Time last_used() const { return last_used_; }
+  std::vector<JobView> jobs() const;
+  const schedule::Counters& counters() const { return scheduler_.counters(); }
+  const schedule::Limits& limits() const { return limits_; }
+  std::uint64_t memory_now() const { return memory_now_; }
+  std::uint64_t memory_peak() const { return memory_peak_; }
+  std::uint64_t budget() const { return budget_; }
+
+ private:
+  using FlightId = schedule::FlightId;
+  using WaiterId = schedule::WaiterId;
+  struct Waiting {
+    std::shared_ptr<Waiter> waiter;
+    FlightId flight = 0;
+  };
+  struct Flight {
+    std::shared_ptr<const Prepared> prepared;
+    std::unordered_set<WaiterId> waiters;
+    std::uint64_t job = 0;  // of the compile that runs; 0: none
+    std::uint32_t attempt = 0;
+    std::uint64_t memory_bytes = 0;
+    std::optional<WorkerFinished> compiled;
+    std::shared_ptr<const Product> product;
+  };
+
+  void carry_out(schedule::Actions actions);
+  void run(schedule::LookUp& action);
+  void run(schedule::Compile& action);
+  void run(schedule::StopCompile& action);
+  void run(schedule::Publish& action);
+  void run(schedule::Answer& action);
+  void run(schedule::Forget& action);
+
+  void looked_up(FlightId flight, std::shared_ptr<const Product> product);
+  void published(FlightId flight, std::shared_ptr<const Product> product);
+  bool can_start() const { return worker_.up() && jobs_.size() + publishing_ < options_.most_objects; }
+  void start_held_back();
+  void start_compile(const schedule::Compile& action);
+  void compile_ended(FlightId flight, const schedule::CompileOutcome& outcome);
+  void fail_later(FlightId flight, common::Error error);
+  void on(WorkerIdentity&) {}
+  void on(WorkerStarted&) {}
+  void on(WorkerUsage& usage);
+  void on(WorkerFinished& finished);
+  void tell_phase(FlightId flight);
+  void apply_limits(bool at_once);
+  void arm_deadline();
+  void arm_beat();
+  void beat();
+  void keep_spares();
+
+  asio::io_context& state_;
+  asio::thread_pool& io_;
+  Artifacts& artifacts_;
+  WorkerLink& worker_;
+  EngineOptions options_;
+  schedule::Limits limits_;  // as the scheduler has them
+  schedule::Scheduler scheduler_;
+
+  std::unordered_map<WaiterId, Waiting> waiters_;
+  std::unordered_map<FlightId, Flight> flights_;
+  std::unordered_map<std::uint64_t, FlightId> jobs_;  // the worker's job -> flight
+  std::deque<schedule::Compile> held_back_;           // to start when there is a worker, and descriptors, again
+  std::size_t publishing_ = 0;
+  WaiterId next_waiter_ = 1;
+  std::uint64_t next_job_ = 1;
+
+  std::uint64_t budget_ = 0;  // compiles and spares
+  std::uint64_t spare_bytes_ = 0;
+  std::uint64_t memory_now_ = 0;
+  std::uint64_t memory_peak_ = 0;
+  std::uint32_t spares_wanted_ = 0;
+  schedule::Time last_used_ = std::chrono::steady_clock::now();
+  schedule::Time last_compile_ = std::chrono::steady_clock::now();
+
+  asio::steady_timer deadline_;
+  std::optional<schedule::Time> armed_;
+  asio::steady_timer beat_;
+  bool beating_ = false;
+  std::function<void()> drained_;
+  std::optional<common::Error> closed_;
+};
+
+}  // namespace jitc::service

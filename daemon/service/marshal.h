@@ -1,0 +1,65 @@
+// The only place that knows both the contract's messages and the daemon's own types. What comes in is validated here;
+// a grpc::Status is made here and nowhere deeper.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/error.h"
+#include "common/identity.h"
+#include "daemon/service/work.h"
+#include "jitc/v1/compiler.pb.h"
+#include "jitc/v1/worker.pb.h"
+
+namespace jitc::service {
+
+// Versions of the contract that this daemon speaks.
+inline constexpr std::uint32_t kOldestProtocol = 1;
+inline constexpr std::uint32_t kNewestProtocol = 1;
+
+struct RequestPolicy {
+  std::uint64_t max_source_bytes = std::uint64_t{64} << 20;
+  std::vector<std::string> include_roots;
+};
+// The whole way from the wire to a request that may be scheduled: sizes, fields, flags, source, keys. Takes the texts.
+common::Result<Prepared> prepare(v1::CompileRequest&& wire, const RequestPolicy& policy,
+                                 const common::Identity& identity);
+
+v1::Failure to_wire(const common::Error& error);
+v1::Artifact to_wire(const Delivery& delivery);
+v1::CompileEvent finished_event(const common::Result<Delivery>& result);
+v1::Job to_wire(const JobView& job);
+
+struct HelloFacts {
+  const common::Identity& identity;
+  std::span<const common::CompilerIdentity> offered;  // beside the identity's: their own is not known yet
+  std::uint32_t max_compilers;
+  std::uint64_t memory_budget;
+};
+// kVersionSkew when the client's range has no version in common with ours.
+common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const HelloFacts& facts);
+
+// For RPCs whose reply has no place for a failure.
+grpc::Status to_status(const common::Error& error);
+
+// ---- the worker -------------------------------------------------------------------------------------------------
+struct StartOrder {
+  std::uint64_t job = 0;
+  std::uint64_t memory_limit_bytes = 0;
+  std::uint32_t cpu_seconds = 0;
+  std::span<const std::string> include_roots;
+};
+v1::WorkerCommand start_command(const Prepared& prepared, const StartOrder& order);
+// The headers that travel with a request, as the worker reads them; empty when there are none.
+std::string headers_payload(const Prepared& prepared);
+v1::WorkerCommand cancel_command(std::uint64_t job);
+v1::WorkerCommand spares_command(std::uint32_t count);
+// kInternal for a report that this daemon does not know.
+common::Result<WorkerEvent> from_wire(const v1::WorkerReport& report, std::vector<common::Fd> descriptors);
+
+}  // namespace jitc::service

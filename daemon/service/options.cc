@@ -1,0 +1,82 @@
+#include "daemon/service/options.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "common/runtime_dir.h"
+#include "daemon/service/process.h"
+
+namespace jitc::service {
+namespace {
+
+using common::ErrorKind;
+
+// The settings that have a flag here; the others come from environment and files.
+constexpr std::array<std::string_view, 8> kFlags{"runtime_dir",   "store",     "store_max", "max_compilers",
+                                                 "memory_budget", "idle_exit", "log",       "log_format"};
+
+constexpr const char* kFooter =
+    "Starts in the background unless told otherwise and returns when it serves. One daemon serves one user on one "
+    "node\n"
+    "(inside a batch job: the job); when one runs already, jitcd says so and ends with 0.\n"
+    "Exit codes: 0 done, 2 usage, 4 refused (a directory that others may write), 7 store, 70 bug.\n"
+    "SIGTERM, SIGINT and SIGHUP end it: what runs is cancelled, no process is left behind.";
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::absolute(path, ignored).lexically_normal().string();
+}
+
+std::string default_store() {
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr && *home != '\0' ? home : "/tmp") + "/.cache/jitc";
+}
+
+}  // namespace
+
+common::Result<CommandLine> read_command_line(int argc, const char* const* argv) {
+  CLI::App app("jitcd: the node's compile service", "jitcd");
+  app.set_version_flag("--version", "jitcd " JITC_VERSION);
+  app.footer(kFooter);
+  Options options;
+  app.add_flag("--foreground", options.foreground, "do not detach; log to standard error");
+  app.add_option("--ready-fd", options.ready_fd, "write one byte to this descriptor when the daemon serves");
+  app.add_option("--worker", options.worker, "path of jitc-worker (default: beside jitcd)")->envname("JITC_WORKER");
+  std::map<std::string, std::string> given;
+  for (const auto& info : common::settings_table()) {
+    if (std::find(kFlags.begin(), kFlags.end(), info.name) == kFlags.end()) continue;
+    const std::string name(info.name);
+    app.add_option_function<std::string>(
+        std::string(info.flag), [&given, name](const std::string& text) { given[name] = text; },
+        std::string(info.help) + " [" + std::string(info.environment) + "]");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return CommandLine{std::nullopt, app.help()};
+  } catch (const CLI::CallForVersion&) {
+    return CommandLine{std::nullopt, "jitcd " JITC_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    return common::fail(ErrorKind::kUsage, error.what(), "command line", "see jitcd --help");
+  }
+  auto settings = common::Settings::load(given);
+  if (!settings) return std::unexpected(settings.error());
+  options.settings = std::move(*settings);
+  options.runtime_dir = absolute(common::runtime_directory(options.settings.text("runtime_dir")));
+  const std::string store = options.settings.text("store");
+  options.store = absolute(store.empty() ? default_store() : store);
+  options.worker = options.worker.empty() ? executable_directory() + "/jitc-worker" : absolute(options.worker);
+  return CommandLine{std::move(options), {}};
+}
+
+common::Result<observe::LogOptions> log_options(const Options& options) {
+  auto log = observe::parse_log_spec(options.settings.text("log"));
+  if (!log) return log;
+  log->format = options.settings.text("log_format") == "json" ? observe::LogFormat::kJson : observe::LogFormat::kText;
+  if (log->file.empty() && !options.foreground) log->file = options.runtime_dir + "/jitcd.log";
+  return log;
+}
+
+}  // namespace jitc::service

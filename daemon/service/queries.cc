@@ -1,0 +1,60 @@
+#include "daemon/service/queries.h"
+
+namespace jitc::service {
+
+grpc::ServerUnaryReactor* answer_hello(const Services& services, grpc::CallbackServerContext& context,
+                                       const v1::HelloRequest& request, v1::HelloReply& reply) {
+  auto* reactor = context.DefaultReactor();
+  asio::post(services.state, [&services, &request, &reply, reactor] {
+    services.active();
+    const auto identity = services.identity.get();
+    auto answer =
+        hello(request, {*identity, services.offered, services.engine.limits().slots, services.engine.budget()});
+    if (!answer) return reactor->Finish(to_status(answer.error()));
+    reply = std::move(*answer);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* answer_lookup(const Services& services, grpc::CallbackServerContext& context,
+                                        const v1::LookupRequest& request, v1::LookupReply& reply) {
+  auto* reactor = context.DefaultReactor();
+  const auto key = common::Digest::from_hex(request.key());
+  if (!key) {
+    reactor->Finish(to_status({common::ErrorKind::kUsage, "a key has 64 hexadecimal digits", request.key()}));
+    return reactor;
+  }
+  asio::post(services.io, [&services, &reply, reactor, key = *key] {
+    const auto product = services.artifacts.look_up(key);
+    reply.set_found(product != nullptr);
+    if (product) *reply.mutable_artifact() = to_wire(Delivery{product, true, false, {}});
+    asio::post(services.state, [&services, hit = product != nullptr] { services.looked_up(hit); });
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* answer_jobs(const Services& services, grpc::CallbackServerContext& context,
+                                      v1::JobsReply& reply) {
+  auto* reactor = context.DefaultReactor();
+  asio::post(services.state, [&services, &reply, reactor] {
+    services.active();
+    for (const auto& job : services.engine.jobs()) *reply.add_jobs() = to_wire(job);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* answer_stats(const Services& services, grpc::CallbackServerContext& context,
+                                       v1::StatsReply& reply) {
+  auto* reactor = context.DefaultReactor();
+  asio::post(services.state, [&services, &reply, reactor] {
+    services.active();
+    for (const auto& [name, value] : services.counters()) (*reply.mutable_counters())[name] = value;
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+}  // namespace jitc::service

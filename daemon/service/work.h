@@ -1,0 +1,94 @@
+// What travels inside the daemon: a request that was validated, what the worker says, what a waiter gets. No protobuf.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/artifact.h"
+#include "common/digest.h"
+#include "common/error.h"
+#include "common/files.h"
+#include "common/flags.h"
+#include "common/identity.h"
+#include "common/request.h"
+
+namespace jitc::service {
+
+// A request with its keys, checked.
+struct Prepared {
+  common::Request request;
+  common::ResolvedRequest resolved;
+  std::shared_ptr<const common::Identity> identity;  // that the keys were made with
+  common::SourceScan scan;
+  bool want_bytes = false;
+};
+
+// What a finished request gives. Shared by its waiters.
+struct Product {
+  common::Digest key;
+  std::string path;  // empty: not published
+  std::uint64_t size = 0;
+  common::Digest digest;  // its footer's
+  double compile_seconds = 0;
+  std::uint64_t peak_bytes = 0;
+  std::vector<std::string> warnings;
+  std::shared_ptr<const std::string> bytes;  // the whole file
+};
+
+// One waiter's view of it.
+struct Delivery {
+  std::shared_ptr<const Product> product;
+  bool hit = false;
+  bool merged = false;
+  std::vector<std::string> rungs;
+};
+
+// ---- the worker's reports ---------------------------------------------------------------------------------------
+struct WorkerIdentity {
+  std::string embedded_identity, triple, cpu, features;
+  bool operator==(const WorkerIdentity&) const = default;
+};
+struct WorkerStarted {
+  std::uint64_t job = 0;
+  std::int64_t pid = 0;
+};
+struct WorkerUsage {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> jobs;  // job, bytes
+  std::uint64_t spare_bytes = 0;
+  std::uint32_t spares = 0;
+};
+struct WorkerFinished {
+  enum class Outcome { kDone, kInvalidSource, kRefused, kOutOfMemory, kTimedOut, kCancelled, kCrashed };
+  std::uint64_t job = 0;
+  Outcome outcome = Outcome::kCrashed;
+  common::Error error;  // all but kDone
+  std::string log;
+  std::vector<common::ExportedFunction> functions;
+  std::uint64_t calls = 0;  // as the parse counted them; 0: not counted
+  std::uint64_t nesting = 0;
+  std::uint64_t peak_bytes = 0;
+  double seconds = 0;
+  std::vector<std::string> flags_used;
+  common::Fd object;  // kDone: the ELF image, a sealed memfd
+};
+using WorkerEvent = std::variant<WorkerIdentity, WorkerStarted, WorkerUsage, WorkerFinished>;
+
+// ---- the state, for queries -------------------------------------------------------------------------------------
+struct JobView {
+  std::uint64_t flight = 0;
+  common::Digest key;
+  std::string name, client, phase;
+  std::uint32_t waiters = 0, place = 0, attempt = 0;
+  double elapsed_seconds = 0;
+  std::uint64_t predicted_bytes = 0, memory_bytes = 0;
+};
+
+struct DrainView {
+  std::uint32_t running = 0, queued = 0;
+};
+
+}  // namespace jitc::service

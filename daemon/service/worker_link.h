@@ -1,0 +1,90 @@
+// The daemon's end of its worker: starts it, speaks with it, starts it again when it dies. State thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/error.h"
+#include "common/files.h"
+#include "daemon/service/asio.h"
+#include "daemon/service/work.h"
+#include "daemon/worker/channel.h"
+#include "jitc/v1/worker.pb.h"
+
+namespace jitc::service {
+
+class WorkerLink {
+ public:
+  struct Events {
+    std::function<void(WorkerEvent)> report;  // never a Finished of a job that was not started
+    std::function<void()> lost;               // whatever it ran is lost; a new one is on its way
+    std::function<void(const WorkerIdentity&)> restarted;
+  };
+
+  WorkerLink(asio::io_context& state, std::string path)
+      : state_(state), path_(std::move(path)), restart_timer_(state) {}
+  ~WorkerLink();
+
+  // Starts the worker and waits until it is ready, or until `stopped` says so; meanwhile the state's other handlers
+  // run. Call before any thread starts.
+  common::Result<WorkerIdentity> start(const std::function<bool()>& stopped);
+  // From now on its reports arrive as events.
+  void watch(Events events);
+
+  bool up() const { return ready_ && channel_ != nullptr; }
+  // After so many early deaths in a row, who waits for a compile gets an error.
+  bool hopeless() const { return failures_ >= kHopelessAfter; }
+
+  // Descriptor 0 of a start is the source, 1 the headers. Dropped when the worker is gone: `lost` tells.
+  void send(const v1::WorkerCommand& command, common::Fd source = {}, common::Fd headers = {});
+
+  // Ends the worker: closing the channel makes it end its children and itself. `ended` is called when nothing that
+  // descends from it is left; what does not end in `patience` is killed, and not waited for for ever.
+  void stop(std::chrono::seconds patience, std::function<void()> ended);
+
+  // On SIGCHLD: reaps the worker and what was adopted from a dead one.
+  void reap();
+  std::uint32_t restarts() const { return restarts_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  static constexpr std::uint32_t kHopelessAfter = 5;
+  common::Result<void> spawn();
+  void receive();
+  void take(worker::Datagram datagram);
+  void await_writable();
+  void channel_failed(const common::Error& error);
+  void worker_gone();
+  void end_adopted();
+  void schedule_restart();
+  void restart();
+  void finish_stop();
+
+  asio::io_context& state_;
+  std::string path_;
+  Events events_;
+  pid_t pid_ = 0;  // 0: none
+  std::unique_ptr<asio::posix::stream_descriptor> channel_;
+  struct Queued {
+    std::string bytes;
+    common::Fd source, headers;
+  };
+  std::deque<Queued> outbox_;
+  bool writing_ = false;
+  bool ready_ = false;
+  bool stopping_ = false;
+  std::uint32_t failures_ = 0;  // deaths in a row, each before it finished a job or grew old
+  std::chrono::steady_clock::time_point spawned_;
+  std::uint32_t restarts_ = 0;
+  asio::steady_timer restart_timer_;  // the next start; while stopping: patience
+  std::function<void()> ended_;
+};
+
+}  // namespace jitc::service
