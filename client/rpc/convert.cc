@@ -1,0 +1,187 @@
+#include "client/rpc/convert.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace jitc::rpc {
+namespace {
+
+using common::ErrorKind;
+
+ErrorKind kind_of(v1::FailureKind kind) {
+  switch (kind) {
+    case v1::INVALID_SOURCE:
+      return ErrorKind::kInvalidSource;
+    case v1::REFUSED:
+      return ErrorKind::kRefused;
+    case v1::OUT_OF_MEMORY:
+      return ErrorKind::kOutOfMemory;
+    case v1::TIMED_OUT:
+      return ErrorKind::kTimedOut;
+    case v1::CANCELLED:
+      return ErrorKind::kCancelled;
+    case v1::COMPILER_CRASHED:
+      return ErrorKind::kCompilerCrashed;
+    case v1::STORE_FULL:
+      return ErrorKind::kStoreFull;
+    case v1::STORE_UNAVAILABLE:
+      return ErrorKind::kStoreUnavailable;
+    case v1::DRAINING:
+      return ErrorKind::kDraining;
+    case v1::VERSION_SKEW:
+      return ErrorKind::kVersionSkew;
+    default:
+      return ErrorKind::kInternal;  // also the kinds of daemons newer than this client
+  }
+}
+
+std::string dump(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string range(std::uint32_t oldest, std::uint32_t newest) {
+  return std::to_string(oldest) + " to " + std::to_string(newest);
+}
+
+}  // namespace
+
+v1::HelloRequest hello_message() {
+  v1::HelloRequest hello;
+  hello.mutable_protocol()->set_oldest(kOldestProtocol);
+  hello.mutable_protocol()->set_newest(kNewestProtocol);
+  hello.set_client("jitc " JITC_VERSION);
+  return hello;
+}
+
+v1::CompileRequest to_message(const common::Request& request, bool want_bytes) {
+  v1::CompileRequest message;
+  message.set_origin(request.origin);
+  message.set_code(request.code);
+  for (const auto& flag : request.flags) message.add_flags(flag);
+  message.set_compiler(request.compiler);
+  message.set_abi_tag(request.abi_tag);
+  message.set_share(request.share);
+  message.set_cse(request.cse);
+  message.set_emitter_version(request.emitter_version);
+  message.set_isa_wish(request.isa_wish);
+  message.set_isa_level(request.isa_level);
+  for (const auto& header : request.headers) {
+    auto& added = *message.add_headers();
+    added.set_name(header.name);
+    added.set_text(header.text);
+  }
+  message.set_exact_flags(request.exact_flags);
+  message.set_name(request.name);
+  message.set_job(request.job);
+  message.set_prefetch(request.prefetch);
+  message.set_no_cache(request.no_cache);
+  message.set_want_bytes(want_bytes);
+  return message;
+}
+
+common::Error to_error(const v1::Failure& failure) {
+  common::Error error;
+  error.kind = kind_of(failure.kind());
+  error.message = failure.message();
+  error.thing = failure.thing();
+  error.remedy = failure.remedy();
+  for (const auto& d : failure.diagnostics())
+    error.diagnostics.push_back({d.severity(), d.line(), d.column(), d.message(), d.excerpt()});
+  error.log = failure.log();
+  error.needed_bytes = failure.needed_bytes();
+  error.budget_bytes = failure.budget_bytes();
+  error.tries = failure.tries();
+  return error;
+}
+
+common::Error to_error(const grpc::Status& status, const std::string& socket_path) {
+  common::Error error;
+  error.thing = socket_path;
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      error.kind = ErrorKind::kUnreachable;
+      error.message = "the daemon went away: " + status.error_message();
+      error.remedy = "start one with 'jitc daemon start'; its log says why the last one ended";
+      break;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      error.kind = ErrorKind::kVersionSkew;
+      error.message = "the daemon does not know this call: " + status.error_message();
+      error.remedy = "restart the daemon so that it is of this client's version";
+      break;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      error.kind = ErrorKind::kTimedOut;
+      error.message = "the daemon did not answer in time";
+      error.remedy = "is it stopped? See 'jitc status'";
+      break;
+    case grpc::StatusCode::CANCELLED:
+      error.kind = ErrorKind::kCancelled;
+      error.message = "the request was cancelled: " + status.error_message();
+      break;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::PERMISSION_DENIED:
+    case grpc::StatusCode::UNAUTHENTICATED:
+      error.kind = ErrorKind::kRefused;
+      error.message = "the daemon refused the call: " + status.error_message();
+      break;
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      error.kind = ErrorKind::kUsage;
+      error.message = status.error_message();
+      break;
+    default:
+      error.kind = ErrorKind::kInternal;
+      error.message =
+          "gRPC status " + std::to_string(static_cast<int>(status.error_code())) + ": " + status.error_message();
+  }
+  return error;
+}
+
+common::Result<void> check_version(const v1::HelloReply& reply) {
+  const auto& theirs = reply.protocol();
+  if (std::max(theirs.oldest(), kOldestProtocol) <= std::min(theirs.newest(), kNewestProtocol)) return {};
+  return common::fail(ErrorKind::kVersionSkew,
+                      "this client speaks protocol " + range(kOldestProtocol, kNewestProtocol) +
+                          ", the daemon (version " + reply.version() + ", pid " + std::to_string(reply.pid()) + ") " +
+                          range(theirs.oldest(), theirs.newest()),
+                      "protocol", "restart the daemon so that both are of one version: 'jitc daemon stop'");
+}
+
+std::string to_json(const v1::HelloReply& reply) {
+  nlohmann::json compilers = nlohmann::json::array();
+  for (const auto& compiler : reply.compilers())
+    compilers.push_back({{"name", compiler.name()}, {"path", compiler.path()}, {"identity", compiler.identity()}});
+  return dump({{"protocol", {{"oldest", reply.protocol().oldest()}, {"newest", reply.protocol().newest()}}},
+               {"version", reply.version()},
+               {"pid", reply.pid()},
+               {"compilers", std::move(compilers)},
+               {"target_triple", reply.target_triple()},
+               {"target_isa", reply.target_isa()},
+               {"store", reply.store()},
+               {"max_compilers", reply.max_compilers()},
+               {"memory_budget_bytes", reply.memory_budget_bytes()},
+               {"capabilities", std::vector<std::string>(reply.capabilities().begin(), reply.capabilities().end())}});
+}
+
+std::string to_json(const v1::JobsReply& reply) {
+  nlohmann::json jobs = nlohmann::json::array();
+  for (const auto& job : reply.jobs())
+    jobs.push_back({{"flight", job.flight()},
+                    {"key", job.key()},
+                    {"name", job.name()},
+                    {"job", job.job()},
+                    {"phase", job.phase()},
+                    {"waiters", job.waiters()},
+                    {"place", job.place()},
+                    {"elapsed_seconds", job.elapsed_seconds()},
+                    {"predicted_bytes", job.predicted_bytes()},
+                    {"memory_bytes", job.memory_bytes()},
+                    {"attempt", job.attempt()}});
+  return dump({{"jobs", std::move(jobs)}});
+}
+
+std::string to_json(const v1::StatsReply& reply) {
+  nlohmann::json counters = nlohmann::json::object();
+  for (const auto& [name, value] : reply.counters()) counters[name] = value;
+  return dump(counters);
+}
+
+}  // namespace jitc::rpc

@@ -1,0 +1,47 @@
+// The daemon, over gRPC. Many threads may call one object at once; each drives its own call.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "client/rpc/daemon.h"
+#include "client/rpc/wait.h"
+#include "jitc/v1/compiler.grpc.pb.h"
+
+namespace jitc::rpc {
+
+class DaemonClient final : public Daemon {
+ public:
+  explicit DaemonClient(std::string socket_path);
+  ~DaemonClient() override;
+
+  void compile(const common::Request& request, const Options& options, const Events& events) override;
+  common::Result<std::string> query(std::string_view what, double timeout_seconds) override;
+  common::Result<void> cancel(std::uint64_t flight) override;
+  common::Result<void> drain() override;
+
+ private:
+  struct Connection;
+  struct Outcome;
+
+  // The open connection, else a new one: connected, both uids checked, versions compared.
+  common::Result<std::shared_ptr<Connection>> connection(Wait& wait);
+  common::Result<std::shared_ptr<Connection>> connect(Wait& wait) const;
+  void forget(const std::shared_ptr<Connection>& gone);
+
+  // Calls `use(connection)`; once more, on a new connection, when the daemon went away meanwhile.
+  template <class Use>
+  auto on_connection(Wait& wait, Use use) -> decltype(use(std::declval<Connection&>()));
+  template <class Reply, class Start>
+  common::Result<Reply> unary(Wait& wait, Start start);
+
+  common::Result<Outcome> compile_on(Connection& connection, const v1::CompileRequest& message, Wait& wait) const;
+  common::Result<void> check_bytes(const Outcome& outcome, bool want_bytes) const;
+
+  const std::string socket_path_;
+  std::mutex mutex_;  // guards the pointer only; never held while anything waits
+  std::shared_ptr<Connection> connection_;
+};
+
+}  // namespace jitc::rpc
