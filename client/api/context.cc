@@ -1,0 +1,204 @@
+#include "client/api/context.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <new>
+
+#include "client/api/handles.h"
+#include "client/api/request.h"
+#include "common/isa.h"
+#include "common/runtime_dir.h"
+
+using namespace jitc;
+using common::ErrorKind;
+using common::Result;
+using common::Settings;
+using namespace std::chrono_literals;
+
+static_assert(JITC_FROM_MEMORY == static_cast<int>(gate::Origin::kMemory));
+static_assert(JITC_FROM_RANK == static_cast<int>(gate::Origin::kRank));
+static_assert(JITC_FROM_STORE == static_cast<int>(gate::Origin::kStore));
+static_assert(JITC_FROM_DAEMON == static_cast<int>(gate::Origin::kDaemon));
+static_assert(JITC_COMPILED == static_cast<int>(gate::Origin::kCompiled));
+static_assert(JITC_PHASE_LOADING == static_cast<int>(rpc::Progress::Phase::kLoading));
+static_assert(JITC_PHASE_ARRIVING == static_cast<int>(rpc::Progress::Phase::kArriving));
+
+namespace {
+
+// The process's modules, for all its contexts. Never destroyed: modules may outlive main().
+gate::ModuleTable& modules_of_process() {
+  static auto& table = *new gate::ModuleTable;
+  return table;
+}
+
+Result<Settings> load_settings(const jitc_options& options) {
+  std::map<std::string, std::string> given;
+  for (std::size_t i = 0; i < options.setting_count; ++i) given[options.settings[i].name] = options.settings[i].value;
+  return Settings::load(given);
+}
+
+std::chrono::nanoseconds seconds(double value) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(value));
+}
+
+gate::GateOptions gate_options(const Result<Settings>& settings) {
+  gate::GateOptions options;
+  options.host_isa = common::host_isa();
+  if (!settings) return options;
+  options.pacing.silence = seconds(settings->seconds("timeout"));
+  options.pacing.arrival = seconds(settings->seconds("arrival_timeout"));
+  // Several beats fit into any patience, and 0 is patience without end.
+  if (options.pacing.silence.count() > 0)
+    options.pacing.beat = std::clamp<std::chrono::nanoseconds>(options.pacing.silence / 4, 50ms, 1s);
+  options.stage_dir = settings->text("stage_dir");
+  options.adopts_root = settings->text("divergent") == "adopt";
+  return options;
+}
+
+gate::DaemonOptions daemon_options(const Result<Settings>& settings, const std::string& runtime_dir) {
+  gate::DaemonOptions options{.runtime_dir = runtime_dir};
+  options.on_warning = [](std::string_view text) {
+    std::fprintf(stderr, "jitc: %.*s\n", static_cast<int>(text.size()), text.data());
+  };
+  if (!settings) return options;
+  options.silence_seconds = settings->seconds("timeout");
+  options.may_start = settings->text("autostart") == "1";  // auto: not in the ranks of a solver
+  return options;
+}
+
+const char* missing_in(const jitc_communicator& table) {
+  if (table.ranks < 1 || table.rank < 0 || table.rank >= table.ranks) return "the rank is not one of the ranks";
+  if (!table.iallreduce_or || !table.ibcast || !table.test) return "iallreduce_or, ibcast and test must all be given";
+  return nullptr;
+}
+
+}  // namespace
+
+jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_options& options)
+    : settings_(load_settings(options)),
+      runtime_dir_(common::runtime_directory(settings_ ? settings_->text("runtime_dir") : std::string())),
+      progress_(options.progress),
+      progress_state_(options.progress_state),
+      line_(settings_ ? settings_->text("progress") : std::string("0")),
+      gate_(communicator, gate_options(settings_),
+            {modules_of_process(), std::make_shared<gate::LocalStore>(runtime_dir_),
+             std::make_shared<gate::DaemonCompiler>(daemon_options(settings_, runtime_dir_))},
+            [this](const std::string& name, const rpc::Progress& progress) { tell(name, progress); }) {
+  stats_.size = sizeof stats_;
+}
+
+gate::Outcome<gate::Delivery> jitc_context::compile(const jitc_request* request, bool has_handle) {
+  const auto start = std::chrono::steady_clock::now();
+  gate::Outcome<gate::Delivery> outcome = std::unexpected(gate::Failure{});
+  try {
+    if (is_broken() || !has_handle) {
+      // No source is made for a communicator that is broken; it is refused whatever is asked.
+      outcome = gate_.compile({common::fail(ErrorKind::kInternal, "no memory"), {}});
+    } else {
+      outcome = gate_.compile(api::demand_of(request, settings_));
+    }
+  } catch (...) {  // out of memory between two collective steps: this rank is out of step with the others for good
+    outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));
+  }
+  line_.clear();
+  count(outcome, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return outcome;
+}
+
+void jitc_context::tell(const std::string& name, const rpc::Progress& progress) {
+  if (progress_) {
+    const jitc_progress told{sizeof told,           static_cast<jitc_phase>(progress.phase),
+                             progress.place,        progress.seconds,
+                             progress.memory_bytes, name.c_str()};
+    progress_(progress_state_, &told);
+  } else if (gate_.is_root()) {
+    line_.show(name, progress);
+  }
+}
+
+void jitc_context::count(const gate::Outcome<gate::Delivery>& outcome, double seconds_taken) {
+  ++stats_.calls;
+  stats_.last_seconds = seconds_taken;
+  stats_.total_seconds += seconds_taken;
+  stats_.last_compile_seconds = 0;
+  stats_.last_peak_bytes = 0;
+  if (!outcome) {
+    ++stats_.failures;
+    return;
+  }
+  if (outcome->is_merged) ++stats_.merged;
+  switch (outcome->origin) {
+    case gate::Origin::kMemory:
+      ++stats_.memory_hits;
+      break;
+    case gate::Origin::kRank:
+      ++stats_.shared_hits;
+      break;
+    case gate::Origin::kStore:
+      ++stats_.store_hits;
+      break;
+    case gate::Origin::kDaemon:
+      if (!outcome->is_merged) ++stats_.daemon_hits;
+      break;
+    case gate::Origin::kCompiled:
+      ++stats_.compilers_started;
+      stats_.last_compile_seconds = outcome->compile_seconds;
+      stats_.last_peak_bytes = outcome->peak_bytes;
+      break;
+  }
+}
+
+jitc_kind jitc_context_open(const jitc_communicator* communicator, const jitc_options* options, jitc_context** context,
+                            jitc_error** error) {
+  if (error) *error = nullptr;
+  if (context) *context = nullptr;
+  jitc_communicator table{};
+  try {
+    table = communicator ? api::from_sized(communicator) : gate::serial_communicator();
+    const char* wrong = context ? missing_in(table) : "no place for the context was given";
+    if (!wrong) {
+      *context = new jitc_context(table, api::from_sized(options));
+      return JITC_OK;
+    }
+    if (table.release) table.release(table.state);
+    return api::hand_out({{ErrorKind::kUsage, wrong, "jitc_context_open"}, {}}, error);
+  } catch (...) {  // the ABI carries no exceptions
+    if (table.release) table.release(table.state);
+    return api::hand_out(api::failure_of_exception(), error);
+  }
+}
+
+void jitc_context_close(jitc_context* context) { delete context; }
+int jitc_context_is_broken(const jitc_context* context) { return context->is_broken(); }
+
+void jitc_context_stats(const jitc_context* context, jitc_stats* stats) {
+  jitc_stats whole = context->stats();
+  whole.size = std::min(stats->size, sizeof whole);
+  std::copy_n(reinterpret_cast<const unsigned char*>(&whole), whole.size, reinterpret_cast<unsigned char*>(stats));
+}
+
+jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_module** module, jitc_error** error) {
+  if (error) *error = nullptr;
+  if (module) *module = nullptr;
+  try {
+    if (!context || !module)
+      return api::hand_out({{ErrorKind::kUsage, "a null pointer was given", "jitc_compile"}, {}}, error);
+    // Before the ranks agree: what this rank alone fails in afterwards nobody else would hear of.
+    std::unique_ptr<jitc_module> handle(new (std::nothrow) jitc_module);
+    gate::Outcome<gate::Delivery> outcome = context->compile(request, handle != nullptr);
+    if (!outcome) {
+      const char* name = request && request->size >= offsetof(jitc_request, flags) ? request->name : nullptr;
+      return api::hand_out(std::move(outcome.error()), error, name && *name ? name : "source.c");
+    }
+    handle->module = std::move(outcome->module);
+    handle->manifest = std::move(outcome->manifest);
+    handle->origin = static_cast<jitc_origin>(outcome->origin);
+    *module = handle.release();
+    return JITC_OK;
+  } catch (...) {  // the ABI carries no exceptions
+    return api::hand_out(api::failure_of_exception(), error);
+  }
+}

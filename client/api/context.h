@@ -1,0 +1,35 @@
+// jitc_context: one communicator's gate with the process's settings, sources and statistics.
+#pragma once
+
+#include <string>
+
+#include "client/api/progress_line.h"
+#include "client/gate/daemon_compiler.h"
+#include "client/gate/gate.h"
+#include "client/gate/local_store.h"
+#include "client/include/jitc/jitc.h"
+#include "common/settings.h"
+
+struct jitc_context {
+ public:
+  // `communicator` is complete.
+  jitc_context(const jitc_communicator& communicator, const jitc_options& options);
+
+  // `has_handle`: there is memory for the module's handle, without which this rank cannot take part in a success.
+  jitc::gate::Outcome<jitc::gate::Delivery> compile(const jitc_request* request, bool has_handle);
+  bool is_broken() const { return gate_.broken().has_value(); }
+  const jitc_stats& stats() const { return stats_; }
+
+ private:
+  void tell(const std::string& name, const jitc::rpc::Progress& progress);
+  void count(const jitc::gate::Outcome<jitc::gate::Delivery>& outcome, double seconds);
+
+  // A wrong setting is this rank's part of the first collective decision, not a failure to open.
+  jitc::common::Result<jitc::common::Settings> settings_;
+  std::string runtime_dir_;
+  jitc_progress_callback progress_;
+  void* progress_state_;
+  jitc::api::ProgressLine line_;
+  jitc::gate::Gate gate_;
+  jitc_stats stats_{};
+};

@@ -1,0 +1,72 @@
+#include "client/api/request.h"
+
+#include <string>
+#include <utility>
+
+#include "client/api/handles.h"
+#include "common/flags.h"
+
+namespace jitc::api {
+namespace {
+
+using common::ErrorKind;
+using common::Request;
+using common::Result;
+
+constexpr const char* kDefaultName = "source.c";
+
+std::string or_setting(const char* given, const common::Settings& settings, std::string_view name) {
+  return given && *given ? given : settings.text(name);
+}
+
+Result<std::string> source_of(const jitc_request& request, const std::string& name) {
+  if (request.make_source) {
+    jitc_text text;
+    const int status = request.make_source(request.make_source_state, &text);
+    if (status == 0 && text.failure.empty()) return std::move(text.source);
+    return common::fail(
+        ErrorKind::kUsage,
+        "the source could not be made: " + (text.failure.empty() ? "status " + std::to_string(status) : text.failure),
+        name, "see what this rank does differently from the others");
+  }
+  if (!request.source)
+    return common::fail(ErrorKind::kUsage, "the request has neither a source nor a function that makes one", name);
+  return request.source_length ? std::string(request.source, request.source_length) : std::string(request.source);
+}
+
+Result<Request> make_request(const jitc_request& given, const common::Settings& settings) {
+  Request request;
+  request.name = given.name && *given.name ? given.name : kDefaultName;
+  Result<std::string> source = source_of(given, request.name);
+  if (!source) return std::unexpected(std::move(source.error()));
+  request.origin = std::move(*source);
+  Result<std::vector<std::string>> flags = common::split_flags(settings.text("cflags"));
+  if (!flags) return std::unexpected(std::move(flags.error()));
+  request.flags = std::move(*flags);
+  for (std::size_t i = 0; i < given.flag_count; ++i) request.flags.emplace_back(given.flags[i]);
+  for (std::size_t i = 0; i < given.header_count; ++i)
+    request.headers.push_back({given.headers[i].name, given.headers[i].text});
+  request.compiler = or_setting(given.compiler, settings, "cc");
+  request.isa_wish = or_setting(given.isa, settings, "isa");
+  request.abi_tag = given.abi_tag ? given.abi_tag : "";
+  request.share = settings.text("share");
+  request.cse = settings.text("cse");
+  return request;
+}
+
+}  // namespace
+
+gate::Demand demand_of(const jitc_request* request, const Result<common::Settings>& settings) {
+  try {
+    if (!settings) return {std::unexpected(settings.error()), {}};
+    if (!request) return {common::fail(ErrorKind::kUsage, "no request was given", "jitc_compile"), {}};
+    const jitc_request given = from_sized(request);
+    std::string manifest;
+    if (given.manifest) manifest.assign(static_cast<const char*>(given.manifest), given.manifest_length);
+    return {make_request(given, *settings), std::move(manifest)};
+  } catch (...) {  // memory, or a C++ callback that throws: the other ranks must hear of it like of any failure
+    return {std::unexpected(failure_of_exception().error), {}};
+  }
+}
+
+}  // namespace jitc::api

@@ -1,0 +1,39 @@
+#include "client/gate/certificate.h"
+
+#include <cstring>
+
+namespace jitc::gate {
+namespace {
+
+constexpr std::uint64_t kNeeds = 1;
+constexpr std::uint64_t kStrict = 2;
+constexpr std::size_t kDigestWords = 4;
+constexpr std::size_t kDigestAt = 3;
+constexpr std::size_t kComplementAt = kDigestAt + kDigestWords;
+
+}  // namespace
+
+CertificateWords Certificate::words() const {
+  CertificateWords words{};
+  words[0] = (needs ? kNeeds : 0) | (is_strict ? kStrict : 0);
+  words[1] = error ? std::uint64_t{1} << static_cast<unsigned>(*error) : 0;
+  words[2] = ~isa;
+  if (error) return words;
+  std::memcpy(&words[kDigestAt], call.bytes.data(), call.bytes.size());
+  for (std::size_t i = 0; i < kDigestWords; ++i) words[kComplementAt + i] = ~words[kDigestAt + i];
+  return words;
+}
+
+Verdict judge(const CertificateWords& combined) {
+  Verdict verdict;
+  verdict.someone_needs = combined[0] & kNeeds;
+  verdict.someone_is_strict = combined[0] & kStrict;
+  verdict.someone_failed = combined[1] != 0;
+  verdict.common_isa = ~combined[2];
+  verdict.all_alike = true;
+  for (std::size_t i = 0; i < kDigestWords; ++i)
+    if (combined[kDigestAt + i] & combined[kComplementAt + i]) verdict.all_alike = false;
+  return verdict;
+}
+
+}  // namespace jitc::gate

@@ -1,0 +1,42 @@
+// The certificate: what every rank says before the ranks act together, in a few words whose bitwise OR over all ranks
+// tells every rank the same. Pure.
+//
+//   0      bit 0: this rank needs the module; bit 1: differing requests are an error here
+//   1      one bit per error kind, for a rank that cannot make its request
+//   2      ~mask of this CPU's instruction sets: the OR of complements is the complement of what all have in common
+//   3-6    digest over request, manifest and sequence number; zeros from a rank with an error
+//   7-10   its complement; zeros from a rank with an error. A bit set in both ORs differs between two ranks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "common/digest.h"
+#include "common/error.h"
+#include "common/isa.h"
+
+namespace jitc::gate {
+
+using CertificateWords = std::array<std::uint64_t, 11>;
+
+struct Certificate {
+  bool needs = false;
+  bool is_strict = true;
+  std::optional<common::ErrorKind> error;
+  common::IsaMask isa = 0;
+  common::Digest call;
+  CertificateWords words() const;
+};
+
+// The same on every rank, since it follows from the OR alone.
+struct Verdict {
+  bool someone_needs = false;
+  bool someone_is_strict = false;
+  bool someone_failed = false;
+  bool all_alike = false;  // ranks with an error aside
+  common::IsaMask common_isa = 0;
+};
+Verdict judge(const CertificateWords& combined);
+
+}  // namespace jitc::gate

@@ -1,0 +1,102 @@
+// Non-blocking collectives with patience: every wait has a deadline, and what is given up stays allocated.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/gate/failure.h"
+#include "client/include/jitc/jitc.h"
+
+namespace jitc::gate {
+
+struct Pacing {
+  // Nothing completes for so long: the other side is lost. 0: no limit.
+  std::chrono::nanoseconds silence = std::chrono::seconds(30);
+  // The same while ranks wait for others to begin the call: those may be at work for long, writing files or assembling.
+  // 0: no limit.
+  std::chrono::nanoseconds arrival = std::chrono::minutes(10);
+  std::chrono::nanoseconds beat = std::chrono::seconds(1);
+  // A wait first yields, for ranks that arrive together; then it sleeps, since the cores belong to the compiler.
+  std::chrono::nanoseconds yielding = std::chrono::milliseconds(1);
+  std::chrono::nanoseconds first_sleep = std::chrono::microseconds(50);
+  std::chrono::nanoseconds longest_sleep = std::chrono::milliseconds(5);
+};
+
+// What a wait is for, which decides how long it may last.
+enum class Waits { kForASign, kForArrival };
+
+// One operation under way and the memory that it uses, at a fixed address.
+struct Operation {
+  jitc_pending pending{};
+  std::vector<std::uint64_t> send;
+  std::vector<std::uint64_t> receive;
+  std::string bytes;
+};
+
+// A communicator of one rank: every operation is complete at once.
+jitc_communicator serial_communicator();
+
+// All functions are called by one thread. A failure is_broken, and no function may be called after one, nor after an
+// exception (memory).
+class Collectives {
+ public:
+  // Hears every `beat`, while others have not arrived, for how many seconds.
+  using OnWaiting = std::function<void(double seconds)>;
+  // Takes the table over: releases it at the end, unless an operation was abandoned. `on_waiting` may be empty.
+  Collectives(const jitc_communicator& table, const Pacing& pacing, OnWaiting on_waiting = {})
+      : table_(table), pacing_(pacing), on_waiting_(std::move(on_waiting)) {}
+  ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  int rank() const { return table_.rank; }
+  int size() const { return table_.ranks; }
+  bool is_root() const { return table_.rank == 0; }
+  const Pacing& pacing() const { return pacing_; }
+
+  // Replaces `words` by their OR over all ranks. `step` names what is done, for the error of a rank that waits in vain.
+  Outcome<void> all_or(std::span<std::uint64_t> words, std::string_view step, Waits waits = Waits::kForASign);
+  // Replaces `bytes`, of equal size on all ranks, by those of rank `from`; in pieces, each with its own deadline.
+  Outcome<void> broadcast(std::string& bytes, int from, std::string_view step);
+  // The same where only `from` knows the size.
+  Outcome<void> broadcast_sized(std::string& bytes, int from, std::string_view step);
+  // Takes what rank `from` broadcasts, `size` bytes. False: this rank has no memory for them; it took part all the same
+  // and kept nothing.
+  Outcome<bool> receive(std::string& bytes, std::size_t size, int from, std::string_view step);
+
+  // From the root: starts a broadcast and returns. A slow rank holds up nobody else.
+  Outcome<void> post(std::string bytes, std::string_view step);
+  // Progresses what was posted; true when all of it is complete.
+  Outcome<bool> advance(std::string_view step);
+  // Waits until all of it is complete.
+  Outcome<void> settle(std::string_view step);
+  // Nothing more is done with the communicator; what is under way keeps its memory.
+  void abandon() { is_broken_ = true; }
+
+ private:
+  // An operation is on one of the lists before it starts and until it is complete, whatever is thrown meanwhile.
+  using Operations = std::list<Operation>;
+
+  Outcome<void> start_broadcast(Operation& operation, int from, std::string_view step);
+  Outcome<bool> test(Operation& operation, std::string_view step);
+  Outcome<void> wait(Operation& operation, std::string_view step, Waits waits = Waits::kForASign);
+  std::unexpected<Failure> give_up(Failure failure);
+  Failure timed_out(std::chrono::nanoseconds waited, std::string_view step, Waits waits) const;
+  Failure communicator_failure(int code, std::string_view step) const;
+
+  jitc_communicator table_;
+  Pacing pacing_;
+  OnWaiting on_waiting_;
+  Operations posted_;   // in the order in which they were started
+  Operations current_;  // what is waited for
+  bool is_broken_ = false;
+};
+
+}  // namespace jitc::gate

@@ -1,0 +1,36 @@
+// What a collective call fails with: the error, the ranks it happened on, and whether the communicator survived it.
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+
+namespace jitc::gate {
+
+struct Failure {
+  common::Error error;
+  std::vector<int> ranks;  // ascending; empty: not of particular ranks
+  bool is_broken = false;  // operations may be pending for ever: nothing more can be done with this communicator
+};
+
+template <class T>
+using Outcome = std::expected<T, Failure>;
+
+// The reasons of the failing ranks, in the order of `ranks`; for a crowd only the first few are known.
+using Reasons = std::vector<common::Error>;
+
+// One failure out of several ranks' errors: the first one's kind, thing and diagnostics, with the ranks and differing
+// further reasons in the message. `size` is the number of ranks of the communicator.
+Failure join_errors(std::vector<int> ranks, const Reasons& reasons, int size);
+
+// "rank 3", "ranks 1, 2, 5 and 40 more", "all ranks".
+std::string name_ranks(const std::vector<int>& ranks, int size);
+
+// The error without more text than may travel to all ranks.
+common::Error bounded(common::Error error);
+
+}  // namespace jitc::gate

@@ -1,0 +1,43 @@
+// Where the root gets artifacts from. Both run on a helper thread of the root, never on another rank.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "client/gate/wire.h"
+#include "client/rpc/daemon.h"
+#include "common/digest.h"
+#include "common/error.h"
+#include "common/request.h"
+
+namespace jitc::gate {
+
+struct Obtained {
+  std::string bytes;  // the whole artifact file
+  common::Digest key;
+  Origin origin = Origin::kMemory;
+  bool is_merged = false;
+  double compile_seconds = 0;
+  std::uint64_t peak_bytes = 0;
+};
+
+// Says how far it is; false: nobody waits any more, give up.
+using Report = std::function<bool(const rpc::Progress&)>;
+
+class StoreLookup {
+ public:
+  virtual ~StoreLookup() = default;
+  // nullopt: not there, or not to be had. Never an error: the compiler is asked next.
+  virtual std::optional<Obtained> look_up(const common::Request& request) = 0;
+};
+
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  // Blocks. Its origin is kCompiled or kDaemon.
+  virtual common::Result<Obtained> compile(const common::Request& request, const Report& report) = 0;
+};
+
+}  // namespace jitc::gate

@@ -1,0 +1,253 @@
+/* jitc: compiled C for MPI solvers that generate code while they run. The C interface of libjitc.
+ *
+ * Rules that hold everywhere
+ * - Status: functions that can fail return JITC_OK (0) or a jitc_kind; with an `error` argument that is not NULL they
+ *   also hand out a jitc_error, which the caller frees with jitc_error_free. On success *error is set to NULL.
+ * - Text is UTF-8. Text that the library returns belongs to the object it came from and lives as long as that object.
+ *   Text that the caller gives is copied before the function returns.
+ * - Structures begin with `size`, which the caller sets to sizeof of that structure: so old programs go on working with
+ *   newer libraries. Fields left 0 or NULL mean the default.
+ * - Collective: functions marked so must be called by every rank of the context's communicator, in the same order. They
+ *   return the same status, and the same error, on every rank.
+ * - A context is used by one thread at a time. Modules may be used and released by any thread.
+ * - The library calls the communicator's functions only from the thread that called jitc_compile, and never forks
+ *   once it has connected to the daemon.
+ */
+#ifndef JITC_JITC_H
+#define JITC_JITC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define JITC_API __attribute__((visibility("default")))
+#else
+#define JITC_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+typedef enum jitc_kind {
+  JITC_OK = 0,
+  JITC_INVALID_SOURCE = 1, /* the source does not compile; jitc_error_text shows the diagnostics */
+  JITC_REFUSED = 2,        /* policy: a flag, an include, another user's daemon */
+  JITC_OUT_OF_MEMORY = 3,  /* the compiler needs more than the budget */
+  JITC_TIMED_OUT = 4,      /* silence for longer than the setting `timeout` */
+  JITC_CANCELLED = 5,      /* somebody ended the compile */
+  JITC_COMPILER_CRASHED = 6,
+  JITC_STORE_FULL = 7,
+  JITC_STORE_UNAVAILABLE = 8,
+  JITC_DRAINING = 9,      /* the daemon is shutting down */
+  JITC_VERSION_SKEW = 10, /* library and daemon do not understand each other */
+  JITC_UNREACHABLE = 11,  /* no daemon */
+  JITC_USAGE = 12,        /* a wrong argument or setting */
+  JITC_DIVERGENT = 13,    /* the ranks asked for different things */
+  JITC_BROKEN = 14,       /* the context cannot be used any more: an earlier call timed out */
+  JITC_NOT_LOADED = 15,   /* a rank could not load the module */
+  JITC_CORRUPT = 16,      /* an artifact does not verify */
+  JITC_INTERNAL = 17      /* a bug */
+} jitc_kind;
+
+typedef struct jitc_error jitc_error;
+
+JITC_API jitc_kind jitc_error_kind(const jitc_error* error);
+JITC_API const char* jitc_error_kind_name(const jitc_error* error); /* "OUT_OF_MEMORY" */
+JITC_API const char* jitc_error_message(const jitc_error* error);   /* what happened */
+JITC_API const char* jitc_error_thing(const jitc_error* error);     /* to which thing; may be "" */
+JITC_API const char* jitc_error_remedy(const jitc_error* error);    /* what to do; may be "" */
+/* All of it in many lines, for people: diagnostics with line, column and caret included. */
+JITC_API const char* jitc_error_text(const jitc_error* error);
+/* All of it as JSON: kind, message, thing, remedy, diagnostics, log, needed_bytes, budget_bytes, tries. */
+JITC_API const char* jitc_error_json(const jitc_error* error);
+/* The ranks on which it happened, ascending; NULL with *count 0 when it is not of particular ranks. */
+JITC_API const int* jitc_error_ranks(const jitc_error* error, size_t* count);
+/* 1: the context is broken from now on (see jitc_compile), 0: it can be used again. */
+JITC_API int jitc_error_is_broken(const jitc_error* error);
+JITC_API void jitc_error_free(jitc_error* error); /* NULL is allowed */
+
+/* ---- the communicator -------------------------------------------------------------------------------------------- */
+
+/* A pending operation: the implementation's request handle, by value. */
+typedef struct jitc_pending {
+  uint64_t opaque[2];
+} jitc_pending;
+
+/* What the library needs of MPI. <jitc/mpi.hpp> fills it from an MPI_Comm, so that libjitc itself is linked to no MPI.
+ * The operations are non-blocking, are started in the same order on all ranks, and complete through `test`. Functions
+ * return 0 or an error code of the implementation; an error makes the context broken.
+ *
+ * Buffers stay valid until `test` says done; after a time-out they stay valid for ever, on purpose: the operation may
+ * still write into them. */
+typedef struct jitc_communicator {
+  size_t size;
+  void* state; /* first argument of the functions */
+  int rank;    /* 0 .. ranks-1; rank 0 is the root, which alone calls the daemon and reads the store */
+  int ranks;
+  /* Bitwise OR of `count` words over all ranks, result on all ranks. */
+  int (*iallreduce_or)(void* state, const uint64_t* send, uint64_t* receive, size_t count, jitc_pending* pending);
+  /* `bytes` (at most 2^30) bytes from rank `root` to all. */
+  int (*ibcast)(void* state, void* buffer, size_t bytes, int root, jitc_pending* pending);
+  /* Progresses `pending`; sets *done to 1 when it is complete, 0 when not yet. */
+  int (*test)(void* state, jitc_pending* pending, int* done);
+  /* Text of an error code, cut to `capacity` bytes with its final 0. May be NULL. */
+  void (*error_text)(void* state, int code, char* text, size_t capacity);
+  /* Called once by jitc_context_close, unless the context is broken (operations may be pending). May be NULL. */
+  void (*release)(void* state);
+} jitc_communicator;
+
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+
+typedef struct jitc_context jitc_context;
+
+typedef enum jitc_phase {
+  JITC_PHASE_CONNECTING = 0, /* the root looks into the store, or connects to the daemon */
+  JITC_PHASE_QUEUED = 1,
+  JITC_PHASE_COMPILING = 2,
+  JITC_PHASE_LOADING = 3,
+  JITC_PHASE_ARRIVING = 4 /* other ranks have not begun this call yet */
+} jitc_phase;
+
+/* What a waiting rank is told about once a second. */
+typedef struct jitc_progress {
+  size_t size;
+  jitc_phase phase;
+  uint32_t place;        /* in the daemon's queue, 1: next; 0: running */
+  double seconds;        /* since jitc_compile began on the root; ARRIVING: of waiting here */
+  uint64_t memory_bytes; /* of the compiler; 0: not known */
+  const char* name;      /* of the request */
+} jitc_progress;
+
+/* Runs on every rank, on the thread that called jitc_compile. It must neither throw nor call the library. */
+typedef void (*jitc_progress_callback)(void* state, const jitc_progress* progress);
+
+typedef struct jitc_setting {
+  const char* name;  /* as in `jitc config` and the TOML files: "timeout", "runtime_dir", "divergent", ... */
+  const char* value; /* as text: "30s", "/path", "adopt" */
+} jitc_setting;
+
+typedef struct jitc_options {
+  size_t size;
+  const jitc_setting* settings; /* stronger than environment and files */
+  size_t setting_count;
+  jitc_progress_callback progress; /* NULL: the root prints a line on a terminal after two seconds (JITC_PROGRESS) */
+  void* progress_state;
+} jitc_options;
+
+/* Opens a context. `communicator` NULL: this process alone (one rank, no MPI). The table is copied; `release` is called
+ * by jitc_context_close, and at once when opening fails. `options` NULL: defaults. Local, no communication: a wrong
+ * setting on one rank is reported by the first jitc_compile, on all ranks. Fails with JITC_USAGE for a table that is
+ * not complete. */
+JITC_API jitc_kind jitc_context_open(const jitc_communicator* communicator, const jitc_options* options,
+                                     jitc_context** context, jitc_error** error);
+/* Closes it; modules stay loaded. Collective where the communicator's release is (MPI_Comm_free is). NULL is allowed.
+ */
+JITC_API void jitc_context_close(jitc_context* context);
+/* 1 after a call has timed out or the communicator has failed, else 0. */
+JITC_API int jitc_context_is_broken(const jitc_context* context);
+
+/* What a context has done so far; the same on every rank, apart from `seconds`. */
+typedef struct jitc_stats {
+  size_t size;
+  uint64_t calls;             /* of jitc_compile */
+  uint64_t memory_hits;       /* every rank held the module already */
+  uint64_t shared_hits;       /* the root held it and sent it to ranks that did not */
+  uint64_t store_hits;        /* the root read it from the store */
+  uint64_t daemon_hits;       /* the daemon had it */
+  uint64_t merged;            /* the daemon was compiling it for somebody else already */
+  uint64_t compilers_started; /* compiles that this context caused, as the daemon's replies said */
+  uint64_t failures;
+  double last_seconds; /* of the last jitc_compile, from call to function pointers */
+  double total_seconds;
+  double last_compile_seconds; /* of the compiler, as the daemon said; 0 on a hit */
+  uint64_t last_peak_bytes;    /* of the compiler, as the daemon said; 0 on a hit */
+} jitc_stats;
+/* Fills the first stats->size bytes. */
+JITC_API void jitc_context_stats(const jitc_context* context, jitc_stats* stats);
+
+/* ---- compiling --------------------------------------------------------------------------------------------------- */
+
+typedef struct jitc_header {
+  const char* name; /* as the #include directive spells it */
+  const char* text;
+} jitc_header;
+
+/* The text that a source callback makes. */
+typedef struct jitc_text jitc_text;
+JITC_API void jitc_text_append(jitc_text* text, const char* bytes, size_t length);
+/* Says why no source can be made; jitc_compile then fails on every rank with this message and this rank. */
+JITC_API void jitc_text_fail(jitc_text* text, const char* message);
+/* Makes the source; called once per jitc_compile, on every rank, before any communication. Returns 0, or anything else
+ * for a failure. It must not throw. */
+typedef int (*jitc_source_callback)(void* state, jitc_text* text);
+
+typedef struct jitc_request {
+  size_t size;
+  const char* source;               /* C text */
+  size_t source_length;             /* bytes; 0: up to the final 0 */
+  jitc_source_callback make_source; /* instead of `source` */
+  void* make_source_state;
+  const char* name;         /* for people: in progress lines and diagnostics; NULL: "source.c" */
+  const char* const* flags; /* appended to the setting `cflags` (JITC_CFLAGS) */
+  size_t flag_count;
+  const char* compiler; /* "clang" (embedded), "gcc" or an allow-listed path; NULL: the setting `cc` */
+  const char*
+      abi_tag;     /* what else decides the binary interface, for example PETSc's version and sizes; part of the key */
+  const char* isa; /* "common" (of all ranks), "native" (of the daemon's node) or a level; NULL: the setting `isa` */
+  const jitc_header* headers; /* travel with the request */
+  size_t header_count;
+  /* The constants' layout that belongs to the source, any bytes. Not part of any key, but it must be equal on all
+   * ranks: the same source with another order of constants computes wrong numbers. */
+  const void* manifest;
+  size_t manifest_length;
+} jitc_request;
+
+typedef struct jitc_module jitc_module;
+
+/* Compiles (or finds) and loads. Collective.
+ *
+ * One small non-blocking allreduce when every rank holds the module already. Otherwise the root alone looks into the
+ * store or asks the daemon, and sends the artifact to all ranks, which load it from memory: no other rank opens a file.
+ *
+ * Fails with JITC_DIVERGENT, naming ranks and the first difference, when ranks ask for different things; with the
+ * setting `divergent` = adopt on every rank, the root's request and manifest are used instead (jitc_module_manifest).
+ * Fails with the smallest failing rank's own error when a rank cannot make its request.
+ *
+ * JITC_TIMED_OUT with jitc_error_is_broken: some rank did not begin the call within the setting `arrival_timeout`
+ * (ranks may be far apart when they come to it), or fell silent during it for longer than the setting `timeout`.
+ * Operations are then pending for ever, so the context is broken: buffers stay allocated, and every later call returns
+ * JITC_BROKEN at once with the first cause. End such a program by MPI_Abort. */
+JITC_API jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_module** module,
+                                jitc_error** error);
+
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
+
+typedef enum jitc_origin {
+  JITC_FROM_MEMORY = 0, /* every rank held it */
+  JITC_FROM_RANK = 1,   /* the root held it and sent it */
+  JITC_FROM_STORE = 2,  /* read by the root, without asking the daemon */
+  JITC_FROM_DAEMON = 3, /* a hit of the daemon's, or merged into a compile that was running */
+  JITC_COMPILED = 4
+} jitc_origin;
+
+/* Address of a function or variable that the module defines. Local. JITC_USAGE when it defines none of this name. Valid
+ * until the module is released. */
+JITC_API jitc_kind jitc_module_symbol(const jitc_module* module, const char* name, void** address, jitc_error** error);
+JITC_API const char* jitc_module_key(const jitc_module* module); /* artifact key, 64 hexadecimal digits */
+JITC_API jitc_origin
+jitc_module_origin(const jitc_module* module); /* of the call that returned it; same on all ranks */
+/* The manifest of constants in force: the caller's own, or the root's when it was adopted. */
+JITC_API const void* jitc_module_manifest(const jitc_module* module, size_t* length);
+/* Gives it back. Local. The code is unloaded when nobody in this process holds it any more. NULL is allowed. */
+JITC_API void jitc_module_release(jitc_module* module);
+
+JITC_API const char* jitc_version(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* JITC_JITC_H */

@@ -1,0 +1,243 @@
+// jitc for C++17: RAII over the C interface, header-only, no further dependency. Units, ownership and collectivity are
+// stated in <jitc/jitc.h>; here failures are exceptions of type jitc::Error.
+//
+//   #include <jitc/mpi.hpp>
+//
+//   jitc::Context context(jitc::mpi::communicator(PETSC_COMM_WORLD));        // collective
+//   jitc::Request request;
+//   request.name = "residual.c";
+//   request.source = "void f0(const double u[], double f[]) { f[0] = u[0] * u[0]; }";
+//   jitc::Module module = context.compile(request);                          // collective: same result on every rank
+//   auto f0 = module.symbol<void(const double*, double*)>("f0");             // valid while `module` lives
+//   double u = 3, f;
+//   f0(&u, &f);
+//
+// One process without MPI: `jitc::Context context;`. The same calls, the same path.
+#ifndef JITC_JITC_HPP
+#define JITC_JITC_HPP
+
+#include <jitc/jitc.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace jitc {
+
+// What went wrong: on every rank the same, for collective calls. what() is the whole text for people.
+class Error : public std::runtime_error {
+ public:
+  Error(jitc_kind error_kind, const std::string& error_message)
+      : std::runtime_error(error_message), kind(error_kind), message(error_message) {}
+  // Takes the error over and frees it. `status` is what the function returned, for errors that have no object.
+  static Error take(jitc_kind status, jitc_error* error) {
+    std::unique_ptr<jitc_error, void (*)(jitc_error*)> owner(error, jitc_error_free);
+    return error ? Error(error) : Error(status, "jitc failed without an error object");
+  }
+
+  jitc_kind kind;
+  std::string kind_name;   // "INVALID_SOURCE"
+  std::string message;     // what happened
+  std::string thing;       // to which thing
+  std::string remedy;      // what to do
+  std::string json;        // all of it
+  std::vector<int> ranks;  // where it happened; empty: not of particular ranks
+  bool is_broken = false;  // the context cannot be used any more
+
+ private:
+  explicit Error(const jitc_error* error)
+      : std::runtime_error(jitc_error_text(error)),
+        kind(jitc_error_kind(error)),
+        kind_name(jitc_error_kind_name(error)),
+        message(jitc_error_message(error)),
+        thing(jitc_error_thing(error)),
+        remedy(jitc_error_remedy(error)),
+        json(jitc_error_json(error)),
+        is_broken(jitc_error_is_broken(error) != 0) {
+    std::size_t count = 0;
+    const int* first = jitc_error_ranks(error, &count);
+    ranks.assign(first, first + count);
+  }
+};
+
+// Owns a table of communicator functions until a Context takes it over. Made by jitc::mpi::communicator.
+class Communicator {
+ public:
+  explicit Communicator(const jitc_communicator& table) : table_(table) {}
+  Communicator(Communicator&& other) noexcept : table_(std::exchange(other.table_, jitc_communicator{})) {}
+  Communicator& operator=(Communicator&& other) noexcept {
+    std::swap(table_, other.table_);
+    return *this;
+  }
+  ~Communicator() {
+    if (table_.release) table_.release(table_.state);
+  }
+  const jitc_communicator& table() const { return table_; }
+  jitc_communicator release() { return std::exchange(table_, jitc_communicator{}); }
+
+ private:
+  jitc_communicator table_;
+};
+
+// A loaded module; its functions are valid while it lives.
+class Module {
+ public:
+  Module() = default;
+  explicit Module(jitc_module* module) : module_(module) {}
+
+  // The address of a function (`symbol<void(double*)>("f")` is a void (*)(double*)) or variable.
+  template <class T>
+  T* symbol(const std::string& name) const {
+    void* address = nullptr;
+    jitc_error* error = nullptr;
+    const jitc_kind status = jitc_module_symbol(module_.get(), name.c_str(), &address, &error);
+    if (status != JITC_OK) throw Error::take(status, error);
+    return reinterpret_cast<T*>(address);
+  }
+  std::string key() const { return jitc_module_key(module_.get()); }
+  jitc_origin origin() const { return jitc_module_origin(module_.get()); }
+  std::string manifest() const {
+    std::size_t length = 0;
+    const void* bytes = jitc_module_manifest(module_.get(), &length);
+    return std::string(static_cast<const char*>(bytes), length);
+  }
+  explicit operator bool() const { return module_ != nullptr; }
+  jitc_module* get() const { return module_.get(); }
+
+ private:
+  struct Release {
+    void operator()(jitc_module* module) const { jitc_module_release(module); }
+  };
+  std::unique_ptr<jitc_module, Release> module_;
+};
+
+struct Header {
+  std::string name;  // as the #include directive spells it
+  std::string text;
+};
+
+// What is asked for; the fields are those of jitc_request.
+struct Request {
+  std::string source;
+  // Instead of `source`: makes it. What it throws is reported on every rank, with this rank.
+  std::function<std::string()> make_source;
+  std::string name;
+  std::vector<std::string> flags;
+  std::string compiler;
+  std::string abi_tag;
+  std::string isa;
+  std::vector<Header> headers;
+  std::string manifest;
+};
+
+using Progress = jitc_progress;
+
+struct Options {
+  std::vector<std::pair<std::string, std::string>> settings;  // name, value
+  std::function<void(const Progress&)> progress;              // must not throw
+};
+
+class Context {
+ public:
+  // This process alone.
+  explicit Context(Options options = {}) { open(nullptr, std::move(options)); }
+  // All ranks of the communicator.
+  explicit Context(Communicator communicator, Options options = {}) {
+    const jitc_communicator table = communicator.release();
+    open(&table, std::move(options));
+  }
+
+  // Collective. Throws jitc::Error, the same on every rank.
+  Module compile(const Request& request) {
+    std::vector<const char*> flags;
+    for (const std::string& flag : request.flags) flags.push_back(flag.c_str());
+    std::vector<jitc_header> headers;
+    for (const Header& header : request.headers) headers.push_back({header.name.c_str(), header.text.c_str()});
+    jitc_request raw = {};
+    raw.size = sizeof raw;
+    raw.source = request.source.c_str();
+    raw.source_length = request.source.size();
+    if (request.make_source) {
+      raw.make_source = &make_source;
+      raw.make_source_state = const_cast<std::function<std::string()>*>(&request.make_source);
+    }
+    raw.name = or_null(request.name);
+    raw.flags = flags.data();
+    raw.flag_count = flags.size();
+    raw.compiler = or_null(request.compiler);
+    raw.abi_tag = or_null(request.abi_tag);
+    raw.isa = or_null(request.isa);
+    raw.headers = headers.data();
+    raw.header_count = headers.size();
+    raw.manifest = request.manifest.data();
+    raw.manifest_length = request.manifest.size();
+    jitc_module* module = nullptr;
+    jitc_error* error = nullptr;
+    const jitc_kind status = jitc_compile(context_.get(), &raw, &module, &error);
+    if (status != JITC_OK) throw Error::take(status, error);
+    return Module(module);
+  }
+
+  jitc_stats stats() const {
+    jitc_stats stats = {};
+    stats.size = sizeof stats;
+    jitc_context_stats(context_.get(), &stats);
+    return stats;
+  }
+  bool is_broken() const { return jitc_context_is_broken(context_.get()) != 0; }
+  jitc_context* get() const { return context_.get(); }
+
+ private:
+  struct Close {
+    void operator()(jitc_context* context) const { jitc_context_close(context); }
+  };
+
+  static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+  static int make_source(void* state, jitc_text* text) {
+    // The C interface carries no exceptions: whatever the caller's function throws becomes this rank's failure.
+    try {
+      const std::string source = (*static_cast<std::function<std::string()>*>(state))();
+      jitc_text_append(text, source.data(), source.size());
+      return 0;
+    } catch (const std::exception& thrown) {
+      jitc_text_fail(text, thrown.what());
+    } catch (...) {  // a type that has no text
+      jitc_text_fail(text, "the source function threw something that is not a std::exception");
+    }
+    return 1;
+  }
+
+  void open(const jitc_communicator* table, Options options) {
+    std::vector<jitc_setting> settings;
+    for (const auto& [name, value] : options.settings) settings.push_back({name.c_str(), value.c_str()});
+    jitc_options raw = {};
+    raw.size = sizeof raw;
+    raw.settings = settings.data();
+    raw.setting_count = settings.size();
+    if (options.progress) {
+      progress_ = std::make_unique<std::function<void(const Progress&)>>(std::move(options.progress));
+      raw.progress = [](void* state, const jitc_progress* progress) {
+        (*static_cast<std::function<void(const Progress&)>*>(state))(*progress);
+      };
+      raw.progress_state = progress_.get();
+    }
+    jitc_context* context = nullptr;
+    jitc_error* error = nullptr;
+    const jitc_kind status = jitc_context_open(table, &raw, &context, &error);
+    if (status != JITC_OK) throw Error::take(status, error);
+    context_.reset(context);
+  }
+
+  std::unique_ptr<std::function<void(const Progress&)>> progress_;  // at a fixed address: the library keeps a pointer
+  std::unique_ptr<jitc_context, Close> context_;
+};
+
+}  // namespace jitc
+
+#endif  // JITC_JITC_HPP
