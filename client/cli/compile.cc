@@ -1,0 +1,99 @@
+#include "client/cli/compile.h"
+
+#include <algorithm>
+
+#include "client/cli/copy.h"
+#include "common/runtime_dir.h"
+#include "common/store_reader.h"
+
+namespace jitc::cli {
+namespace {
+
+using common::ErrorKind;
+using common::fail;
+
+constexpr double kLeastSeconds = 1e-3;
+
+// Fills the outcome of a daemon's answer.
+void take(const rpc::Reply& reply, const Source& source, Outcome& outcome) {
+  outcome.key = reply.key;
+  outcome.path = reply.path;
+  outcome.hit = reply.hit;
+  outcome.merged = reply.merged;
+  outcome.seconds = reply.compile_seconds;
+  outcome.peak_bytes = reply.peak_bytes;
+  if (!source.copy_to.empty()) {
+    if (auto copied = write_copy(source.copy_to, reply.bytes); !copied) outcome.error = std::move(copied.error());
+    outcome.path = source.copy_to;
+  } else if (outcome.path.empty()) {
+    outcome.error = fail(ErrorKind::kStoreUnavailable, "compiled, but the daemon's store cannot be written",
+                         source.name, "take the artifact with -o FILE, or mend the store: 'jitc status' names it")
+                        .error();
+  }
+}
+
+}  // namespace
+
+std::optional<Outcome> look_up(const Context& context, const Source& source, bool with_figures) {
+  if (source.request.no_cache) return std::nullopt;
+  const auto identity = common::read_identity(context.runtime_dir);
+  if (!identity || !common::may_hit_directly(source.request, *identity)) return std::nullopt;
+  const auto resolved = common::resolve(source.request, *identity);
+  if (!resolved) return std::nullopt;  // the daemon says why
+  auto layers = identity->read_only_stores;
+  layers.push_back(identity->store);
+  common::StoredArtifact artifact;
+  if (common::StoreReader(std::move(layers)).look_up(resolved->key, artifact) != common::LookupOutcome::kFound)
+    return std::nullopt;
+
+  Outcome outcome;
+  outcome.name = source.name;
+  outcome.key = resolved->key.hex();
+  outcome.path = artifact.path;
+  outcome.hit = true;
+  if (with_figures) {
+    if (const auto manifest = common::manifest_from_json(artifact.view.manifest)) {
+      outcome.seconds = manifest->compile_seconds;
+      outcome.peak_bytes = manifest->peak_bytes;
+    }
+  }
+  if (!source.copy_to.empty()) {
+    if (auto copied = write_copy(source.copy_to, artifact.bytes); !copied) outcome.error = std::move(copied.error());
+    outcome.path = source.copy_to;
+  }
+  common::touch_artifact(artifact.path);
+  common::report_hit(context.runtime_dir,
+                     {reinterpret_cast<const char*>(resolved->key.bytes.data()), resolved->key.bytes.size()});
+  return outcome;
+}
+
+Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,
+                const std::function<bool(const rpc::Progress&)>& progress) {
+  Outcome outcome;
+  outcome.name = source.name;
+  if (auto in_time = deadline.check(); !in_time) {
+    outcome.error = std::move(in_time.error());
+    return outcome;
+  }
+  if (interrupted()) {
+    outcome.error = fail(ErrorKind::kCancelled, "interrupted").error();
+    return outcome;
+  }
+  const rpc::Daemon::Options options = {
+      .want_bytes = !source.copy_to.empty(),
+      .silence_seconds = context.settings.seconds("timeout"),
+      // Not 0, which is no end, for a deadline that has passed since.
+      .total_seconds = deadline.limited() ? std::max(deadline.left(), kLeastSeconds) : 0};
+  rpc::Daemon::Events events;
+  events.progress = progress;
+  events.reply = [&](const rpc::Reply& reply) { take(reply, source, outcome); };
+  events.failure = [&](const common::Error& error) { outcome.error = error; };
+  events.warning = [&](std::string_view text) { outcome.warnings.emplace_back(text); };
+  daemon.compile(source.request, options, events);
+  // The client knows what was left when it was asked, not what the user gave.
+  if (outcome.error && outcome.error->kind == ErrorKind::kTimedOut)
+    if (auto in_time = deadline.check(); !in_time) outcome.error = std::move(in_time.error());
+  return outcome;
+}
+
+}  // namespace jitc::cli

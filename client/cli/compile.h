@@ -1,0 +1,28 @@
+// One source to one verified artifact: from the store where that has it, else from the daemon.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "client/cli/context.h"
+#include "client/cli/outcome.h"
+#include "common/identity.h"
+#include "common/request.h"
+
+namespace jitc::cli {
+
+struct Source {
+  std::string name;  // as given on the command line
+  common::Request request;
+  std::string copy_to;  // where the artifact's bytes go as well; empty: nowhere
+};
+
+// Reads the store only: no socket but the datagram that tells the daemon of the hit, no gRPC. Nothing on a miss, or
+// without the identity file of a daemon.
+std::optional<Outcome> look_up(const Context& context, const Source& source, bool with_figures);
+
+// Asks the daemon; blocks. `progress` as in rpc::Daemon. Any thread.
+Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,
+                const std::function<bool(const rpc::Progress&)>& progress);
+
+}  // namespace jitc::cli

@@ -1,0 +1,88 @@
+#include "client/cli/copy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "common/files.h"
+
+namespace jitc::cli {
+namespace {
+
+using common::ErrorKind;
+using common::Result;
+
+constexpr int kMaxSymlinks = 40;  // as the kernel counts
+
+std::unexpected<common::Error> cannot_write(int error_number, const std::string& path) {
+  return common::fail_errno(ErrorKind::kUsage, error_number, "cannot be written", path, "name another file with -o");
+}
+
+// The mode of what is there, through symlinks.
+std::optional<mode_t> mode_of(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return status.st_mode;
+}
+
+// The file that the last component stands for, which need not exist.
+Result<std::string> follow(const std::string& path) {
+  std::filesystem::path file = path;
+  std::error_code error;
+  for (int i = 0; std::filesystem::is_symlink(file, error); ++i) {
+    if (i == kMaxSymlinks) return cannot_write(ELOOP, path);
+    file = file.parent_path() / std::filesystem::read_symlink(file, error);
+    if (error) return cannot_write(error.value(), path);
+  }
+  return file.string();
+}
+
+Result<void> write_through(const std::string& path, std::string_view bytes) {
+  const common::Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file) return cannot_write(errno, path);
+  return common::write_all(file.get(), bytes, path);
+}
+
+// A temporary file beside it, then rename. The name is not that of a run that was killed, whose process id may come
+// again.
+Result<void> replace(const std::string& path, std::string_view bytes) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const std::string temporary = path + ".jitc-" + std::to_string(::getpid()) + "-" + std::to_string(now);
+  const common::Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0777));
+  if (!file) return cannot_write(errno, path);
+  auto written = common::write_all(file.get(), bytes, path);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot_write(errno, path);
+  if (!written) ::unlink(temporary.c_str());
+  return written;
+}
+
+}  // namespace
+
+Result<void> check_copy(const std::string& path) {
+  if (path.empty()) return common::fail(ErrorKind::kUsage, "an empty file name", "-o", "name a file");
+  const auto file = follow(path);
+  if (!file) return std::unexpected(file.error());
+  const auto mode = mode_of(*file);
+  if (mode && S_ISDIR(*mode)) return cannot_write(EISDIR, path);
+  if (mode && !S_ISREG(*mode)) return ::access(file->c_str(), W_OK) == 0 ? Result<void>() : cannot_write(errno, path);
+  const std::string folder = std::filesystem::path(*file).parent_path().string();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) return cannot_write(errno, path);
+  return {};
+}
+
+Result<void> write_copy(const std::string& path, std::string_view bytes) {
+  const auto file = follow(path);
+  if (!file) return std::unexpected(file.error());
+  const auto mode = mode_of(*file);
+  auto written = mode && !S_ISREG(*mode) ? write_through(*file, bytes) : replace(*file, bytes);
+  if (!written) written.error().kind = ErrorKind::kUsage;
+  return written;
+}
+
+}  // namespace jitc::cli

@@ -1,0 +1,19 @@
+// Where `-o` puts an artifact's bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/error.h"
+
+namespace jitc::cli {
+
+// Before any compile: can this be written at all? kUsage for an empty path, a directory, a folder that does not exist
+// or is not this user's to write.
+common::Result<void> check_copy(const std::string& path);
+
+// A regular file, or a new one, is there whole or not at all. A symlink stays, and what it leads to is replaced. What
+// exists and is no regular file (/dev/null, a pipe) is written through. kUsage: the path is the user's.
+common::Result<void> write_copy(const std::string& path, std::string_view bytes);
+
+}  // namespace jitc::cli

@@ -1,0 +1,91 @@
+// jitc daemon: start, stop, status.
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "client/cli/context.h"
+#include "client/cli/start.h"
+
+namespace jitc::cli {
+namespace {
+
+using common::ErrorKind;
+using common::fail;
+
+struct Options {
+  double timeout = 60;
+  SettingFlags settings;
+};
+
+int start(const Options& options) {
+  watch_interrupts();
+  const auto context = Context::load(options.settings);
+  if (!context) return report(context.error());
+  const bool ran = lock_holder(context->runtime_dir).has_value();
+  if (auto serves = ensure_daemon(*context, true, Deadline(options.timeout)); !serves) return report(serves.error());
+  const auto holder = lock_holder(context->runtime_dir);
+  std::fprintf(stderr, "jitc: %s, pid %d, %s\n", ran ? "already running" : "started", holder ? holder->pid : 0,
+               context->runtime_dir.c_str());
+  return 0;
+}
+
+int stop(const Options& options) {
+  const Deadline deadline(options.timeout);
+  const auto context = Context::load(options.settings);
+  if (!context) return report(context.error());
+  const auto holder = lock_holder(context->runtime_dir);
+  if (!holder) {
+    std::fprintf(stderr, "jitc: no daemon runs in %s\n", context->runtime_dir.c_str());
+    return 0;
+  }
+  const std::string who = "pid " + std::to_string(holder->pid);
+  if (::syscall(SYS_pidfd_send_signal, holder->process.get(), SIGTERM, nullptr, 0) != 0 && errno != ESRCH)
+    return report(common::fail_errno(ErrorKind::kRefused, errno, "the daemon cannot be signalled", who).error());
+  pollfd ended = {holder->process.get(), POLLIN, 0};
+  int got = 0;
+  do {
+    got = ::poll(&ended, 1, deadline.limited() ? deadline.milliseconds(3600) : -1);
+  } while (got < 0 && errno == EINTR);
+  if (got == 0)
+    return report(fail(ErrorKind::kTimedOut, "the daemon was told to end and has not yet", who,
+                       "wait, or look into jitcd.log in " + context->runtime_dir)
+                      .error());
+  std::fprintf(stderr, "jitc: stopped, pid %d\n", holder->pid);
+  return 0;
+}
+
+int status(const Options& options) {
+  const auto context = Context::load(options.settings);
+  if (!context) return report(context.error());
+  const auto holder = lock_holder(context->runtime_dir);
+  if (!holder)
+    return report(
+        fail(ErrorKind::kUnreachable, "no daemon runs", context->runtime_dir, "start one with 'jitc daemon start'")
+            .error());
+  std::printf("running, pid %d, %s\n", holder->pid, context->runtime_dir.c_str());
+  return 0;
+}
+
+void add(CLI::App& daemon, Action& action, const char* name, const char* help, int (*run)(const Options&)) {
+  auto options = std::make_shared<Options>();
+  auto* command = daemon.add_subcommand(name, help);
+  options->settings.add(*command, {"runtime_dir"});
+  if (run != status) add_timeout(*command, options->timeout, "seconds to wait for it; 0: no end");
+  command->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+}
+
+}  // namespace
+
+void add_daemon(CLI::App& app, Action& action) {
+  auto* daemon = app.add_subcommand("daemon", "start, stop or find the daemon");
+  daemon->require_subcommand(1);
+  add(*daemon, action, "start", "start a daemon unless one runs; returns when it serves", start);
+  add(*daemon, action, "stop", "end the daemon; returns when it has ended", stop);
+  add(*daemon, action, "status", "does one run? Exit code 3: no", status);
+}
+
+}  // namespace jitc::cli

@@ -1,0 +1,53 @@
+// jitc: the compile service from a shell.
+#include <cstdio>
+#include <exception>
+#include <iostream>
+
+#include "client/cli/context.h"
+
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kBug = 70;
+
+int run(int argc, char** argv) {
+  CLI::App app("Compiles C sources once per node and keeps what it compiled.", "jitc");
+  app.set_version_flag("--version", "jitc " JITC_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Each subcommand has its own --help; exit codes are in 'jitc submit --help'.\n"
+      "Settings come from flags, JITC_ variables and jitc.toml files: 'jitc config --explain' lists them.");
+  jitc::cli::Action action;
+  jitc::cli::add_submit(app, action);
+  jitc::cli::add_status(app, action);
+  jitc::cli::add_stats(app, action);
+  jitc::cli::add_cache(app, action);
+  jitc::cli::add_daemon(app, action);
+  jitc::cli::add_config(app, action);
+  jitc::cli::add_version(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return action();
+}
+
+// Results that did not reach standard output (a full disk) are no success.
+int flush(int code) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fputs("jitc: standard output: cannot be written\n", stderr);
+  return code == 0 ? kUsage : code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return flush(run(argc, argv));
+  } catch (const std::exception& exception) {
+    std::fprintf(stderr, "jitc: bug: %s\n", exception.what());
+    return kBug;
+  }
+}

@@ -1,0 +1,26 @@
+// Who serves a runtime directory, and how to get somebody who does.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "client/cli/context.h"
+#include "common/error.h"
+#include "common/files.h"
+
+namespace jitc::cli {
+
+struct LockHolder {
+  pid_t pid = 0;
+  common::Fd process;  // a pidfd: readable once the process has ended, and never another process with the same id
+};
+// The daemon that holds the directory's lock; nothing when none does.
+std::optional<LockHolder> lock_holder(const std::string& runtime_dir);
+
+// A daemon serves when this returns: the one that does already, else one that is started when `may_start`. Several
+// processes may call it at once; one daemon is the result.
+common::Result<void> ensure_daemon(const Context& context, bool may_start, const Deadline& deadline);
+
+}  // namespace jitc::cli

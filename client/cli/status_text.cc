@@ -1,0 +1,72 @@
+#include "client/cli/status_text.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "client/cli/progress.h"
+
+namespace jitc::cli {
+namespace {
+
+using nlohmann::json;
+
+template <class... Values>
+std::string format(const char* pattern, Values... values) {
+  std::array<char, 512> text{};
+  std::snprintf(text.data(), text.size(), pattern, values...);
+  return text.data();
+}
+
+std::string job_line(const json& job) {
+  const std::string place = job.value("place", 0u) > 0 ? " " + std::to_string(job.value("place", 0u)) : "";
+  return format("  %-8llu %-14s %6.1f s  %10s  %3u waiting  %s\n",
+                static_cast<unsigned long long>(job.value("flight", std::uint64_t{0})),
+                (job.value("phase", std::string()) + place).c_str(), job.value("elapsed_seconds", 0.0),
+                bytes_text(job.value("memory_bytes", std::uint64_t{0})).c_str(), job.value("waiters", 0u),
+                job.value("name", std::string()).c_str());
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  const auto total = static_cast<long>(seconds);
+  const long days = total / 86400, hours = total / 3600 % 24, minutes = total / 60 % 60;
+  if (days > 0) return format("%ld d %ld h", days, hours);
+  if (hours > 0) return format("%ld h %ld min", hours, minutes);
+  if (minutes > 0) return format("%ld min %ld s", minutes, total % 60);
+  return format("%ld s", total);
+}
+
+std::string status_text(std::string_view hello_json, std::string_view jobs_json, std::string_view stats_json,
+                        double uptime_seconds) {
+  const json hello = json::parse(hello_json), jobs = json::parse(jobs_json), stats = json::parse(stats_json);
+  const auto counter = [&](const char* name) { return stats.value(name, std::uint64_t{0}); };
+  std::string compilers;
+  for (const auto& compiler : hello.value("compilers", json::array()))
+    compilers += (compilers.empty() ? "" : ", ") + compiler.value("name", std::string());
+
+  std::string text = "daemon     pid " + std::to_string(hello.value("pid", std::int64_t{0})) + ", version " +
+                     hello.value("version", std::string());
+  if (uptime_seconds >= 0) text += ", up " + duration_text(uptime_seconds);
+  std::size_t queued = 0, running = 0;
+  for (const auto& job : jobs.value("jobs", json::array())) {
+    const auto phase = job.value("phase", std::string());
+    queued += phase == "queued";
+    running += phase == "running";
+  }
+  text += "\nstore      " + hello.value("store", std::string());
+  text += "\ncompilers  " + compilers + "; " + std::to_string(running) + " of " +
+          std::to_string(hello.value("max_compilers", 0u)) + " running, " + std::to_string(queued) + " queued";
+  text += "\nmemory     " + bytes_text(counter("memory_reserved_bytes")) + " of " +
+          bytes_text(hello.value("memory_budget_bytes", std::uint64_t{0})) + " reserved, peak " +
+          bytes_text(counter("memory_peak_bytes")) + "; the daemon itself " + bytes_text(counter("daemon_rss_bytes"));
+  text += "\nrequests   " + std::to_string(counter("requests")) + ": " + std::to_string(counter("hits")) + " hits, " +
+          std::to_string(counter("merged")) + " merged, " + std::to_string(counter("compiles_started")) +
+          " compiles started, " + std::to_string(counter("compiles_failed")) + " failed\n";
+  for (const auto& job : jobs.value("jobs", json::array())) text += job_line(job);
+  return text;
+}
+
+}  // namespace jitc::cli

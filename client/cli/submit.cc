@@ -1,0 +1,217 @@
+// jitc submit: sources to artifacts.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <optional>
+
+#include "client/cli/compile.h"
+#include "client/cli/context.h"
+#include "client/cli/copy.h"
+#include "client/cli/parallel.h"
+#include "client/cli/progress.h"
+#include "client/cli/start.h"
+#include "common/files.h"
+#include "common/flags.h"
+
+namespace jitc::cli {
+namespace {
+
+using common::ErrorKind;
+using common::fail;
+using common::Result;
+
+// Threads only wait for the daemon, which decides how many compilers run.
+constexpr std::size_t kMaxThreads = 64;
+constexpr double kLookAgainSeconds = 3600;
+
+constexpr const char* kFooter =
+    "The artifacts' paths go to standard output, one a line, in the order of the files; everything else goes to\n"
+    "standard error. A daemon is started when none runs (JITC_AUTOSTART=0 forbids it). Ctrl-C cancels.\n\n"
+    "Exit codes (of the first file, in order, that failed):\n"
+    "  0  done                              6  timed out\n"
+    "  1  the source does not compile       7  the store cannot be used\n"
+    "  2  wrong usage; a file, -o or        8  the compiler crashed\n"
+    "     standard output cannot be used    9  cancelled\n"
+    "  3  no daemon, or draining, or of    70  a bug in jitc\n"
+    "     another version\n"
+    "  4  refused by policy\n"
+    "  5  out of memory";
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> flags;
+  std::optional<std::string> output;
+  bool json = false;
+  bool no_cache = false;
+  double timeout = 0;
+  SettingFlags settings;
+};
+
+Result<std::string> read_standard_input(const Deadline& deadline) {
+  std::string text;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const auto readable = wait_readable({STDIN_FILENO}, deadline, kLookAgainSeconds);
+    if (!readable) return std::unexpected(readable.error());
+    if (*readable == 0) continue;
+    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return common::fail_errno(ErrorKind::kUsage, errno, "cannot be read", "standard input");
+    if (got == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+Result<std::string> read_source(const std::string& file, const Deadline& deadline) {
+  if (file == "-") return read_standard_input(deadline);
+  auto text = common::read_file(file);
+  if (!text) text.error().kind = ErrorKind::kUsage;
+  return text;
+}
+
+// What all sources have in common.
+Result<common::Request> common_request(const Options& options, const Context& context) {
+  const auto& settings = context.settings;
+  auto flags = common::split_flags(settings.text("cflags"));
+  if (!flags) return std::unexpected(std::move(flags.error()));
+  common::Request request;
+  request.flags = std::move(*flags);
+  request.flags.insert(request.flags.end(), options.flags.begin(), options.flags.end());
+  request.compiler = settings.text("cc");
+  request.share = settings.text("share");
+  request.cse = settings.text("cse");
+  request.isa_wish = settings.text("isa");
+  request.no_cache = options.no_cache;
+  return request;
+}
+
+// What is wrong whatever the files hold.
+Result<void> check_options(const Options& options) {
+  if (options.output && options.files.size() > 1)
+    return fail(ErrorKind::kUsage, "one output, but " + std::to_string(options.files.size()) + " files", "-o",
+                "submit one file with -o");
+  if (std::ranges::count(options.files, "-") > 1)
+    return fail(ErrorKind::kUsage, "standard input can be read once", "-");
+  return options.output ? check_copy(*options.output) : Result<void>();
+}
+
+// A source for each file; those that cannot be read, or asked for, have an error in their outcome.
+std::vector<Source> read_sources(const Options& options, const common::Request& request, const Deadline& deadline,
+                                 std::vector<Outcome>& outcomes) {
+  std::vector<Source> sources;
+  for (const auto& file : options.files) {
+    Source source{.name = file == "-" ? "<stdin>" : file, .request = request, .copy_to = options.output.value_or("")};
+    source.request.name = source.name;
+    Outcome& outcome = outcomes.emplace_back();
+    outcome.name = source.name;
+    if (auto text = read_source(file, deadline); !text) {
+      outcome.error = std::move(text.error());
+    } else {
+      source.request.origin = std::move(*text);
+      if (auto checked = common::check_request(source.request); !checked) outcome.error = std::move(checked.error());
+    }
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+// Asks the daemon for the sources with these indices, all at the same time.
+void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
+                 const Deadline& deadline, std::vector<Outcome>& outcomes) {
+  const bool may_start = context.settings.text("autostart") != "0";
+  if (auto serves = ensure_daemon(context, may_start, deadline); !serves) {
+    for (const auto i : indices) outcomes[i].error = serves.error();
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto i : indices) names.push_back(sources[i].name);
+  ProgressDisplay display(ProgressDisplay::mode_of(context.settings.text("progress")), std::move(names));
+  rpc::Daemon& daemon = daemon_client(context);
+  const auto work = [&](std::size_t at) {
+    const auto tell = [&](const rpc::Progress& progress) {
+      display.update(at, progress);
+      return !interrupted();
+    };
+    const auto i = indices[at];
+    outcomes[i] = compile(context, daemon, sources[i], deadline, tell);
+    // A daemon that was about to end when it was found, or that ended since: one more chance, with another.
+    const auto& error = outcomes[i].error;
+    if (error && error->kind == ErrorKind::kUnreachable && may_start && ensure_daemon(context, may_start, deadline))
+      outcomes[i] = compile(context, daemon, sources[i], deadline, tell);
+    display.done(at);
+  };
+  const auto failed = [&](std::size_t at, const std::exception& exception) {
+    outcomes[indices[at]].error = fail(ErrorKind::kInternal, exception.what(), sources[indices[at]].name).error();
+  };
+  in_parallel(indices.size(), kMaxThreads, work, failed);
+}
+
+// Everything for people to stderr, results to stdout (which main() flushes), in order; the exit code.
+int print(const std::vector<Outcome>& outcomes, bool json) {
+  int code = 0;
+  std::string out;
+  for (const auto& outcome : outcomes) {
+    for (const auto& warning : outcome.warnings)
+      std::fprintf(stderr, "jitc: %s: warning: %s\n", outcome.name.c_str(), warning.c_str());
+    if (outcome.error) {
+      const int failed = report(*outcome.error, outcome.name);
+      if (code == 0) code = failed;
+    }
+    if (json) {
+      out += to_json(outcome) + "\n";
+    } else if (!outcome.error) {
+      out += outcome.path + "\n";
+    }
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  return code;
+}
+
+int run(const Options& options) {
+  const Deadline deadline(options.timeout);
+  watch_interrupts();
+  const auto context = Context::load(options.settings);
+  if (!context) return report(context.error());
+  if (auto checked = check_options(options); !checked) return report(checked.error());
+  const auto request = common_request(options, *context);
+  if (!request) return report(request.error());
+  std::vector<Outcome> outcomes;
+  const auto sources = read_sources(options, *request, deadline, outcomes);
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (outcomes[i].error) continue;
+    if (auto hit = look_up(*context, sources[i], options.json)) {
+      outcomes[i] = std::move(*hit);
+    } else {
+      missing.push_back(i);
+    }
+  }
+  if (!missing.empty()) compile_all(*context, sources, missing, deadline, outcomes);
+  warn_of_other_store(*context);
+  return print(outcomes, options.json);
+}
+
+}  // namespace
+
+void add_submit(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* submit = app.add_subcommand("submit", "compile C sources; print the artifacts' paths");
+  submit->footer(kFooter);
+  submit->add_option("FILE", options->files, "C sources; - is standard input")->required();
+  submit->add_option("--flag", options->flags, "one more compiler flag, as --flag=-O2 (repeatable)")
+      ->allow_extra_args(false)
+      ->type_name("F");
+  options->settings.add(*submit, {"cc", "cflags", "share", "isa", "runtime_dir"});
+  submit->add_option("-o,--output", options->output, "copy the artifact to this file (one source only)")
+      ->type_name("OUT.so");
+  submit->add_flag("--json", options->json, "one JSON object per file instead of its path");
+  add_timeout(*submit, options->timeout, "seconds that everything may take, reading - too; 0: no end");
+  submit->add_flag("--no-cache", options->no_cache, "compile although the store has it");
+  submit->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace jitc::cli
