@@ -1,0 +1,171 @@
+// A nonlinear Stokes solver whose pointwise functions are compiled while it runs: by one compiler for all ranks, or by
+// none where they are known already. Each run asks for them and solves on refined grids against an exact solution.
+// Ends with 0 when every check holds.
+#include <cmath>
+#include <jitc/mpi.hpp>
+#include <string>
+#include <vector>
+
+#include "client/examples/stokes/pointwise.h"
+#include "client/examples/stokes/problem.h"
+
+namespace jitc::stokes {
+namespace {
+
+constexpr char kHelp[] = "Power-law Stokes flow whose pointwise functions jitc compiles at run time.\n";
+
+// What must hold. The elements' orders are 3 and 2; Newton's method has 2 at its end, a wrong Jacobian makes it 1.
+constexpr double kLeastVelocityOrder = 2.8;
+constexpr double kLeastPressureOrder = 1.8;
+constexpr double kLeastNewtonOrder = 1.4;
+constexpr double kMostJacobianError = 1e-6;
+
+struct Settings {
+  char source[PETSC_MAX_PATH_LEN] = JITC_STOKES_SOURCE;
+  PetscInt cells = 4;
+  PetscInt refinements = 2;
+  PetscInt runs = 1;
+  PowerLaw law;
+};
+
+PetscErrorCode read_settings(Settings* settings) {
+  PetscFunctionBeginUser;
+  PetscOptionsBegin(PETSC_COMM_WORLD, "", "Stokes example", "");
+  PetscCall(PetscOptionsString("-source", "C text of the pointwise functions", "", settings->source, settings->source,
+                               sizeof settings->source, nullptr));
+  PetscCall(PetscOptionsBoundedInt("-cells", "Cells per direction of the coarsest grid", "", settings->cells,
+                                   &settings->cells, nullptr, 2));
+  PetscCall(PetscOptionsBoundedInt("-refinements", "Further grids, each of half the cell size", "",
+                                   settings->refinements, &settings->refinements, nullptr, 0));
+  PetscCall(PetscOptionsBoundedInt("-runs", "Times to ask for the functions and solve", "", settings->runs,
+                                   &settings->runs, nullptr, 1));
+  PetscCall(PetscOptionsScalar("-eta0", "Viscosity at e^2 + e_min^2 = 1", "", settings->law.eta0, &settings->law.eta0,
+                               nullptr));
+  PetscCall(PetscOptionsScalar("-n", "Exponent of the power law", "", settings->law.n, &settings->law.n, nullptr));
+  PetscCall(PetscOptionsScalar("-e_min", "Regularisation of the strain rate", "", settings->law.e_min,
+                               &settings->law.e_min, nullptr));
+  PetscOptionsEnd();
+  PetscFunctionReturn(kSuccess);
+}
+
+const char* tiers(jitc_origin origin) {
+  switch (origin) {
+    case JITC_FROM_MEMORY:
+      return "memory hit";
+    case JITC_FROM_RANK:
+      return "memory hit on the root, which sent it to the others";
+    case JITC_FROM_STORE:
+      return "memory miss, store hit";
+    case JITC_FROM_DAEMON:
+      return "memory miss, store miss, daemon hit";
+    case JITC_COMPILED:
+      return "memory miss, store miss, daemon miss";
+  }
+  return "of an origin that this program does not know";
+}
+
+// The order of convergence between two grids; NaN for the first one.
+double order(double coarse, double fine) { return std::log2(coarse / fine); }
+
+std::vector<std::string> failed_checks(const Solution* coarse, const Solution& fine) {
+  std::vector<std::string> failed;
+  const auto require = [&](bool holds, const char* what) {
+    if (!holds) failed.emplace_back(what);
+  };
+  require(fine.reason > 0, "Newton's method did not converge");
+  require(fine.newton_order == 0 || fine.newton_order >= kLeastNewtonOrder, "Newton's method is not superlinear");
+  require(fine.jacobian_error <= kMostJacobianError, "the Jacobian differs from finite differences");
+  if (coarse) {
+    require(order(coarse->velocity_error, fine.velocity_error) >= kLeastVelocityOrder,
+            "the velocity's order is too low");
+    require(order(coarse->pressure_error, fine.pressure_error) >= kLeastPressureOrder,
+            "the pressure's order is too low");
+  }
+  return failed;
+}
+
+PetscErrorCode print_solution(const Solution* coarse, const Solution& fine) {
+  const MPI_Comm comm = PETSC_COMM_WORLD;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscPrintf(comm, "  %5d  %6d  %5.2f  %8.1e", static_cast<int>(fine.cells),
+                        static_cast<int>(fine.newton_iterations), fine.newton_order, fine.jacobian_error));
+  if (coarse) {
+    PetscCall(PetscPrintf(comm, "  %9.2e  %5.2f  %9.2e  %5.2f", fine.velocity_error,
+                          order(coarse->velocity_error, fine.velocity_error), fine.pressure_error,
+                          order(coarse->pressure_error, fine.pressure_error)));
+  } else {
+    PetscCall(PetscPrintf(comm, "  %9.2e      -  %9.2e      -", fine.velocity_error, fine.pressure_error));
+  }
+  PetscCall(PetscPrintf(comm, "  %7.2f\n", fine.seconds));
+  for (const std::string& what : failed_checks(coarse, fine))
+    PetscCall(PetscPrintf(comm, "FAILED on %d x %d cells: %s\n", static_cast<int>(fine.cells),
+                          static_cast<int>(fine.cells), what.c_str()));
+  PetscFunctionReturn(kSuccess);
+}
+
+// Solves on all grids and prints a line for each. *passed becomes false when a check fails.
+PetscErrorCode study_convergence(const Settings& settings, const Pointwise& functions, bool* passed) {
+  std::vector<Solution> solutions;
+  double seconds = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(
+      PetscPrintf(PETSC_COMM_WORLD, "  cells  Newton  order  Jac. err   velocity  order   pressure  order  solve s\n"));
+  for (PetscInt level = 0; level <= settings.refinements; ++level) {
+    const Solution* coarse = solutions.empty() ? nullptr : &solutions.back();
+    Solution fine;
+    PetscCall(solve(PETSC_COMM_WORLD, functions, settings.law, settings.cells << level, &fine));
+    PetscCall(print_solution(coarse, fine));
+    *passed = *passed && failed_checks(coarse, fine).empty();
+    seconds += fine.seconds;
+    solutions.push_back(fine);
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "solve: %.2f s\n", seconds));
+  PetscFunctionReturn(kSuccess);
+}
+
+// Throws jitc::Error, the same on every rank.
+PetscErrorCode run(const Settings& settings, bool* passed) {
+  const MPI_Comm comm = PETSC_COMM_WORLD;
+  PetscMPIInt ranks;
+  PetscCallMPI(MPI_Comm_size(comm, &ranks));
+
+  jitc::Context context(jitc::mpi::communicator(comm));
+  std::vector<Compiled> held;  // until the end, as a program does that solves more than once
+  for (PetscInt i = 1; i <= settings.runs; ++i) {
+    held.push_back(compile_pointwise(context, settings.source));
+    const Compiled& compiled = held.back();
+    PetscCall(
+        PetscPrintf(comm, "run %d of %d, %d ranks\n", static_cast<int>(i), static_cast<int>(settings.runs), ranks));
+    PetscCall(PetscPrintf(comm, "pointwise functions: %s\n", tiers(compiled.module.origin())));
+    PetscCall(
+        PetscPrintf(comm, "compilers started: %llu\n", static_cast<unsigned long long>(compiled.compilers_started)));
+    PetscCall(PetscPrintf(comm, "function pointers: after %.6f s\n", compiled.seconds));
+    PetscCall(study_convergence(settings, compiled.functions, passed));
+  }
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace jitc::stokes
+
+int main(int argc, char** argv) {
+  using namespace jitc::stokes;
+  Settings settings;
+  bool passed = true;
+
+  PetscCall(set_default_options());
+  PetscCall(PetscInitialize(&argc, &argv, nullptr, kHelp));
+  PetscCall(read_settings(&settings));
+  try {
+    PetscCall(run(settings, &passed));
+  } catch (const jitc::Error& error) {
+    passed = false;
+    PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "FAILED: %s\n", error.what()));
+    // Operations are pending for ever then: MPI cannot be finalised.
+    if (error.is_broken) PETSCABORT(PETSC_COMM_WORLD, PETSC_ERR_LIB);
+  }
+  PetscCall(PetscFinalize());
+  return passed ? 0 : 1;
+}
