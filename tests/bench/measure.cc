@@ -1,0 +1,104 @@
+#include "tests/bench/measure.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "common/runtime_dir.h"
+
+extern char** environ;
+
+namespace jitc::bench {
+
+double milliseconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) give_up("nothing was measured");
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
+}
+
+void give_up(const std::string& why) {
+  std::fprintf(stderr, "jitc-bench: %s\n", why.c_str());
+  std::exit(1);
+}
+
+void run(const std::vector<std::string>& argv) {
+  std::vector<char*> arguments;
+  for (const auto& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  pid_t pid = -1;
+  const int spawned = ::posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  if (spawned != 0 || ::waitpid(pid, &status, 0) != pid || status != 0) give_up(argv[0] + " failed");
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) give_up("cannot read " + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string fresh(std::string_view text) {
+  static std::mt19937_64 random{std::random_device{}()};
+  return std::string(text) + "/* " + std::to_string(random()) + " */\n";
+}
+
+std::unique_ptr<rpc::Daemon, void (*)(rpc::Daemon*)> open_daemon(const Places& places) {
+  const std::string socket = places.runtime_dir + "/" + common::kSocketName;
+  return {jitc_rpc_open(rpc::interface_version(JITC_VERSION), socket.c_str()), jitc_rpc_close};
+}
+
+common::Request request_of(std::string text) {
+  common::Request request;
+  request.origin = std::move(text);
+  request.flags = {"-O3", "-g0", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"};
+  return request;
+}
+
+std::string compile(rpc::Daemon& daemon, const common::Request& request) {
+  std::string path;
+  rpc::Daemon::Events events;
+  events.reply = [&](const rpc::Reply& reply) { path = reply.path; };
+  events.failure = [](const common::Error& error) { give_up(common::to_line(error)); };
+  rpc::Daemon::Options options;
+  options.want_bytes = false;
+  daemon.compile(request, options, events);
+  return path;
+}
+
+double pss_kib(pid_t pid) {
+  std::istringstream text(read_text("/proc/" + std::to_string(pid) + "/smaps_rollup"));
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with("Pss:")) return std::stod(line.substr(4));
+  give_up("no Pss in smaps_rollup");
+}
+
+void print_row(std::string_view name, double ours, double peer, std::string_view peer_name, std::string_view target) {
+  std::printf("%-46.*s %10.3f ms   %-24.*s %10.3f ms   ratio %7.4f   target %.*s\n", static_cast<int>(name.size()),
+              name.data(), ours, static_cast<int>(peer_name.size()), peer_name.data(), peer, ours / peer,
+              static_cast<int>(target.size()), target.data());
+  std::fflush(stdout);
+}
+
+}  // namespace jitc::bench

@@ -1,0 +1,240 @@
+// `jitc` with the real daemon: starting it, stopping it, and what happens when it is stopped or killed.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/support/command.h"
+
+namespace jitc {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::Process;
+
+constexpr const char* kSource = "int f(void) { return 42; }\n";
+
+class CliDaemonTest : public testing::CommandTest {
+ protected:
+  CliDaemonTest() {
+    environment["JITC_AUTOSTART"] = "";
+    environment["JITC_IDLE_EXIT"] = "60s";  // should a test end without its daemon's end
+  }
+  ~CliDaemonTest() override { jitc({"daemon", "stop"}); }
+
+  pid_t daemon_pid() const { return std::stoi(read(runtime + "/" + common::kLockName)); }
+  // A zombie, which nobody has waited for, has ended.
+  static bool is_running(pid_t pid) {
+    const std::string stat = read("/proc/" + std::to_string(pid) + "/stat");
+    return !stat.empty() && stat[stat.rfind(')') + 2] != 'Z';
+  }
+  json stats() const { return json::parse(jitc({"stats", "--json"}).out); }
+  std::vector<std::unique_ptr<Process>> start_all(std::size_t count, const std::vector<std::string>& arguments) const {
+    std::vector<std::string> argv = {JITC_BIN_DIR "/jitc"};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    std::vector<std::unique_ptr<Process>> processes;
+    for (std::size_t i = 0; i < count; ++i) processes.push_back(std::make_unique<Process>(argv, environment));
+    return processes;
+  }
+};
+
+TEST_F(CliDaemonTest, SubmitStartsADaemonAndGivesAModuleThatWorks) {
+  const std::string out = directory.path() + "/f.so";
+  const auto done = jitc({"submit", "-o", out, write("f.c", kSource)});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  void* module = ::dlopen(out.c_str(), RTLD_NOW);
+  ASSERT_NE(module, nullptr) << ::dlerror();
+  EXPECT_EQ(reinterpret_cast<int (*)()>(::dlsym(module, "f"))(), 42);
+  ::dlclose(module);
+}
+
+TEST_F(CliDaemonTest, HitsGoAroundTheDaemonAndAreCounted) {
+  const std::string file = write("f.c", kSource);
+  const std::string path = jitc({"submit", file}).out;
+  EXPECT_TRUE(path.starts_with(store + "/v1/")) << path;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(jitc({"submit", file}).out, path);
+  const auto counters = stats();
+  EXPECT_EQ(counters["compiles_started"], 1);
+  EXPECT_EQ(counters["hits"], 5);
+}
+
+TEST_F(CliDaemonTest, ManyThatStartADaemonAtOnceGetOne) {
+  const auto processes = start_all(16, {"submit", "--json", write("f.c", kSource)});
+  for (const auto& process : processes) {
+    const auto done = process->wait();
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+  }
+  EXPECT_EQ(stats()["compiles_started"], 1);
+}
+
+TEST_F(CliDaemonTest, StartReturnsAndSaysWhoRuns) {
+  // run() waits until both streams are closed: the daemon must hold neither.
+  const auto first = jitc({"daemon", "start"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const std::string who = "pid " + std::to_string(daemon_pid());
+  EXPECT_THAT(first.err, HasSubstr("started, " + who));
+  const auto second = jitc({"daemon", "start"});
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_THAT(second.err, HasSubstr("already running, " + who));
+  EXPECT_THAT(jitc({"daemon", "status"}).out, HasSubstr(who));
+  EXPECT_THAT(jitc({"status"}).out, HasSubstr(who));
+}
+
+TEST_F(CliDaemonTest, StopEndsItAndLeavesNoSocketBehind) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = daemon_pid();
+  EXPECT_EQ(jitc({"daemon", "stop"}).exit_code, 0);
+  EXPECT_FALSE(is_running(pid));
+  EXPECT_FALSE(fs::exists(socket));
+  EXPECT_EQ(jitc({"daemon", "status"}).exit_code, 3);
+  EXPECT_EQ(jitc({"daemon", "stop"}).exit_code, 0);
+}
+
+TEST_F(CliDaemonTest, AStoppedDaemonTimesOut) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = daemon_pid();
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  environment["JITC_TIMEOUT"] = "500ms";
+  const auto done = jitc({"submit", write("f.c", kSource)});
+  EXPECT_EQ(::kill(pid, SIGCONT), 0);
+  EXPECT_EQ(done.exit_code, 6) << done.err;
+  EXPECT_EQ(jitc({"submit", write("f.c", kSource)}).exit_code, 0);
+}
+
+TEST_F(CliDaemonTest, AfterAKilledDaemonTheNextSubmitWorks) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = daemon_pid();
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  const auto done = jitc({"submit", write("f.c", kSource)});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(daemon_pid(), pid);
+}
+
+TEST_F(CliDaemonTest, DiagnosticsNameTheFileAsGiven) {
+  const std::string file = write("bad.c", "int f(void) {\n  int x = 1\n  return x;\n}\n");
+  // The two see the missing semicolon at different places.
+  for (const auto& [compiler, place] : {std::pair{"clang", ":2:12"}, std::pair{"gcc", ":3:3"}}) {
+    const auto done = jitc({"submit", std::string("--cc=") + compiler, file});
+    EXPECT_EQ(done.exit_code, 1) << compiler << ": " << done.err;
+    EXPECT_THAT(done.err, HasSubstr(file + place + ": error: ")) << compiler;
+    EXPECT_THAT(done.err, HasSubstr("^")) << compiler;
+  }
+}
+
+TEST_F(CliDaemonTest, CountersHaveTheirNamesAndMove) {
+  const std::string file = write("f.c", kSource);
+  ASSERT_EQ(jitc({"submit", file}).exit_code, 0);
+  ASSERT_EQ(jitc({"submit", write("bad.c", "int f(void) {")}).exit_code, 1);
+  const auto counters = stats();
+  for (const char* name :
+       {"requests", "hits", "merged", "compiles_started", "compiles_failed", "out_of_memory", "retries", "quarantined",
+        "refused_peers", "running", "running_peak", "memory_reserved_bytes", "memory_peak_bytes", "daemon_rss_bytes"})
+    EXPECT_TRUE(counters.contains(name) && counters[name].is_number_unsigned()) << name << " in " << counters.dump();
+  EXPECT_EQ(counters["requests"], 2);
+  EXPECT_EQ(counters["compiles_started"], 2);
+  EXPECT_EQ(counters["compiles_failed"], 1);
+  EXPECT_EQ(counters["running"], 0);
+  EXPECT_EQ(counters["running_peak"], 1);
+  EXPECT_EQ(counters["memory_reserved_bytes"], 0);
+  EXPECT_GT(counters["memory_peak_bytes"], 0);
+  EXPECT_GT(counters["daemon_rss_bytes"], 1 << 20);
+  for (const auto& [name, value] : counters.items()) EXPECT_THAT(jitc({"stats"}).out, HasSubstr(name));
+}
+
+TEST_F(CliDaemonTest, StatusNamesDaemonStoreAndSocket) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const std::string status = jitc({"status"}).out;
+  for (const std::string& text : {"pid " + std::to_string(daemon_pid()), store, socket})
+    EXPECT_THAT(status, HasSubstr(text));
+}
+
+TEST_F(CliDaemonTest, TheCacheIsTheDaemonsStore) {
+  const std::string file = write("f.c", kSource);
+  const auto submitted = json::parse(jitc({"submit", "--json", file}).out);
+  environment["JITC_STORE"] = "";  // the daemon's counts
+  const auto listed = json::parse(jitc({"cache", "ls", "--json"}).out);
+  for (const char* name : {"key", "path"}) EXPECT_EQ(listed[name], submitted[name]);
+  EXPECT_EQ(listed["layer"], store);
+  EXPECT_EQ(listed["size"], fs::file_size(listed["path"].get<std::string>()));
+  EXPECT_EQ(json::parse(jitc({"cache", "show", listed["key"]}).out)["key"], submitted["key"]);
+  const auto verified = jitc({"cache", "verify"});
+  EXPECT_EQ(verified.exit_code, 0);
+  EXPECT_THAT(verified.err, HasSubstr("1 good, 0 corrupt, 0 unreadable"));
+}
+
+// A terminal whose other end the test reads.
+class PseudoTerminal {
+ public:
+  PseudoTerminal() {
+    int master = -1, slave = -1;
+    if (::openpty(&master, &slave, name_.data(), nullptr, nullptr) != 0) std::abort();
+    master_ = common::Fd(master);
+    slave_ = common::Fd(slave);  // kept open: no end of file between two writers
+    ::fcntl(master, F_SETFD, FD_CLOEXEC);
+    ::fcntl(slave, F_SETFD, FD_CLOEXEC);
+  }
+  std::string name() const { return name_.data(); }
+  // Waits until what was shown matches; everything that was shown.
+  std::string wait_for(const std::regex& expected, std::chrono::seconds patience) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    std::array<char, 4096> buffer;
+    while (!std::regex_search(shown_, expected)) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+      pollfd waiting = {master_.get(), POLLIN, 0};
+      if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) break;
+      const ssize_t got = ::read(master_.get(), buffer.data(), buffer.size());
+      if (got <= 0) break;
+      shown_.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    return shown_;
+  }
+
+ private:
+  std::array<char, 64> name_{};
+  common::Fd master_, slave_;
+  std::string shown_;
+};
+
+TEST_F(CliDaemonTest, ATerminalShowsPhasePlaceSecondsAndMemory) {
+  environment["JITC_MAX_COMPILERS"] = "1";
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  // It keeps a compiler busy for longer than the test looks.
+  const std::string large = testing::run({"/bin/sh", "-c", "exec gunzip -c " JITC_LARGE_SOURCE}).out;
+  ASSERT_FALSE(large.empty());
+  PseudoTerminal first, second;
+  const auto start = [&](const PseudoTerminal& terminal, const std::string& file) {
+    return std::make_unique<Process>(
+        std::vector<std::string>{"/bin/sh", "-c",
+                                 "exec \"$0\" submit --flag=-fmath-errno --share=0 \"$1\" 2>" + terminal.name(),
+                                 JITC_BIN_DIR "/jitc", file},
+        environment);
+  };
+  constexpr std::chrono::seconds kPatience(5);
+  const auto compiling = start(first, write("large.c", large));
+  const std::regex compiles("\r\x1b\\[Kjitc: [^\r\n]*/large\\.c: compiling, [1-9] s, [0-9]+ MiB");
+  const std::string shown = first.wait_for(compiles, kPatience);
+  EXPECT_TRUE(std::regex_search(shown, compiles)) << shown;
+  const auto waiting = start(second, write("next.c", kSource));
+  const std::regex waits("\r\x1b\\[Kjitc: [^\r\n]*/next\\.c: queued, place 1, [1-9] s");
+  const std::string shown_next = second.wait_for(waits, kPatience);
+  EXPECT_TRUE(std::regex_search(shown_next, waits)) << shown_next;
+  for (const auto* process : {compiling.get(), waiting.get()}) process->signal(SIGINT);
+  EXPECT_EQ(compiling->wait().exit_code, 9);
+  EXPECT_EQ(waiting->wait().exit_code, 9);
+}
+
+}  // namespace
+}  // namespace jitc

@@ -1,0 +1,381 @@
+// The daemon's client against a daemon that misbehaves as told, over a real socket.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <latch>
+#include <optional>
+
+#include "client/rpc/daemon.h"
+#include "common/digest.h"
+#include "common/runtime_dir.h"
+#include "tests/support/fake_daemon.h"
+#include "tests/support/temporary_directory.h"
+
+namespace jitc {
+namespace {
+
+using common::ErrorKind;
+using ::testing::ElementsAre;
+using testing::FakeDaemon;
+using ::testing::HasSubstr;
+
+struct Answer {
+  std::optional<common::Error> error;
+  std::string key, path, bytes;
+  bool hit = false;
+  bool merged = false;
+  std::vector<std::string> warnings;
+  std::vector<rpc::Progress> progress;
+  ErrorKind kind() const { return error ? error->kind : ErrorKind{}; }
+  std::string text() const { return error ? common::to_line(*error) : "no error"; }
+};
+
+class RpcTest : public ::testing::Test {
+ protected:
+  Answer compile(rpc::Daemon& daemon, rpc::Daemon::Options options = {},
+                 std::function<bool(const rpc::Progress&)> progress = {}) {
+    common::Request request;
+    request.origin = source;
+    request.name = "test.c";
+    Answer answer;
+    int answers = 0;
+    rpc::Daemon::Events events;
+    events.progress = [&](const rpc::Progress& now) {
+      answer.progress.push_back(now);
+      return !progress || progress(now);
+    };
+    events.reply = [&](const rpc::Reply& reply) {
+      ++answers;
+      answer.key = reply.key;
+      answer.path = reply.path;
+      answer.bytes = reply.bytes;
+      answer.hit = reply.hit;
+      answer.merged = reply.merged;
+    };
+    events.failure = [&](const common::Error& error) {
+      ++answers;
+      answer.error = error;
+    };
+    events.warning = [&](std::string_view text) { answer.warnings.emplace_back(text); };
+    daemon.compile(request, options, events);
+    EXPECT_EQ(answers, 1);
+    return answer;
+  }
+
+  std::unique_ptr<rpc::Daemon, decltype(&jitc_rpc_close)> client() {
+    return {jitc_rpc_open(rpc::interface_version(JITC_VERSION), socket.c_str()), &jitc_rpc_close};
+  }
+
+  static FakeDaemon::Script answering(const std::string& payload, const v1::Artifact& artifact = {}) {
+    return {.compile = [payload, artifact](const v1::CompileRequest&, FakeDaemon::Events& events) {
+      FakeDaemon::send_artifact(events, FakeDaemon::artifact(payload), artifact);
+      return grpc::Status::OK;
+    }};
+  }
+
+  testing::TemporaryDirectory directory;
+  std::string socket = directory.path() + "/jitcd.sock";
+  std::string source = "int f(void) { return 1; }\n";
+};
+
+TEST_F(RpcTest, AnotherInterfaceVersionIsRefused) {
+  EXPECT_EQ(jitc_rpc_open(rpc::interface_version(JITC_VERSION) + 1, socket.c_str()), nullptr);
+}
+
+TEST_F(RpcTest, BytesThatCameInChunksAreWholeAndInOrder) {
+  std::string payload;
+  for (int i = 0; i < 300'000; ++i) payload += std::to_string(i);
+  const std::string bytes = FakeDaemon::artifact(payload);
+  v1::Artifact artifact;
+  artifact.set_path("/store/x.so");
+  artifact.set_hit(true);
+  artifact.add_warnings("the store is nearly full");
+  std::string seen;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest& request, FakeDaemon::Events& events) {
+                      seen = request.origin();
+                      FakeDaemon::send_artifact(events, bytes, artifact, 100'000);
+                      return grpc::Status::OK;
+                    }});
+  const auto answer = compile(*client());
+  ASSERT_FALSE(answer.error) << answer.text();
+  EXPECT_TRUE(answer.bytes == bytes);
+  EXPECT_EQ(answer.path, "/store/x.so");
+  EXPECT_EQ(answer.key, common::sha256("key").hex());
+  EXPECT_TRUE(answer.hit);
+  EXPECT_FALSE(answer.merged);
+  EXPECT_THAT(answer.warnings, ElementsAre("the store is nearly full"));
+  EXPECT_EQ(seen, source);
+}
+
+TEST_F(RpcTest, SourcesAndArtifactsAboveFourMegabytesPass) {
+  source.assign(9 << 20, ' ');
+  const std::string bytes = FakeDaemon::artifact(std::string(10 << 20, 'x'));
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest& request, FakeDaemon::Events& events) {
+                      EXPECT_EQ(request.origin().size(), source.size());
+                      FakeDaemon::send_artifact(events, bytes, {}, bytes.size());
+                      return grpc::Status::OK;
+                    }});
+  const auto answer = compile(*client());
+  ASSERT_FALSE(answer.error) << answer.text();
+  EXPECT_EQ(answer.bytes.size(), bytes.size());
+}
+
+TEST_F(RpcTest, WrongDigestAndMissingBytesAreCorrupt) {
+  v1::Artifact wrong;
+  wrong.set_digest(common::sha256("something else").hex());
+  v1::Artifact longer;
+  longer.set_size(1000);
+  v1::Artifact other;
+  other.set_key(common::sha256("another key").hex());
+  for (const auto& artifact : {wrong, longer, other}) {
+    FakeDaemon daemon(socket, answering("bytes", artifact));
+    const auto answer = compile(*client());
+    EXPECT_EQ(answer.kind(), ErrorKind::kCorrupt) << answer.text();
+  }
+}
+
+TEST_F(RpcTest, ATypedFailureKeepsAllItsParts) {
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::CompileEvent event;
+                      auto& failure = *event.mutable_finished()->mutable_failure();
+                      failure.set_kind(v1::OUT_OF_MEMORY);
+                      failure.set_message("too large");
+                      failure.set_remedy("give more");
+                      failure.set_needed_bytes(5'000'000'000);
+                      failure.set_budget_bytes(1'000'000'000);
+                      failure.set_tries(2);
+                      auto& diagnostic = *failure.add_diagnostics();
+                      diagnostic.set_severity("error");
+                      diagnostic.set_line(3);
+                      diagnostic.set_column(7);
+                      diagnostic.set_message("no");
+                      events.Write(event);
+                      return grpc::Status::OK;
+                    }});
+  const auto answer = compile(*client());
+  ASSERT_EQ(answer.kind(), ErrorKind::kOutOfMemory);
+  EXPECT_EQ(answer.error->message, "too large");
+  EXPECT_EQ(answer.error->remedy, "give more");
+  EXPECT_EQ(answer.error->needed_bytes, 5'000'000'000u);
+  EXPECT_EQ(answer.error->budget_bytes, 1'000'000'000u);
+  EXPECT_EQ(answer.error->tries, 2u);
+  EXPECT_THAT(answer.error->diagnostics, ElementsAre(common::Diagnostic{"error", 3, 7, "no", ""}));
+}
+
+TEST_F(RpcTest, NobodyThereIsUnreachable) {
+  const auto answer = compile(*client());
+  EXPECT_EQ(answer.kind(), ErrorKind::kUnreachable);
+  EXPECT_EQ(answer.error->thing, socket);
+}
+
+TEST_F(RpcTest, AStoppedDaemonTimesOut) {
+  // As after SIGSTOP: the kernel completes the connection, nobody reads.
+  const common::Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = common::socket_address(socket);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const auto first = client();
+  EXPECT_EQ(compile(*first, {.silence_seconds = 0.2}).kind(), ErrorKind::kTimedOut);
+  // And when not even the backlog has room, so that connecting itself waits.
+  std::vector<common::Fd> backlog;
+  for (auto more = common::connect_own(socket); more; more = common::connect_own(socket))
+    backlog.push_back(std::move(*more));
+  const auto answer = compile(*client(), {.silence_seconds = 1.2});
+  EXPECT_EQ(answer.kind(), ErrorKind::kTimedOut);
+  ASSERT_EQ(answer.progress.size(), 1u) << "progress while connecting";
+  EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kConnecting);
+}
+
+TEST_F(RpcTest, SilenceTimesOutAndHeartbeatsDoNot) {
+  std::latch over(1);
+  FakeDaemon silent(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events&) {
+                      over.wait();
+                      return grpc::Status::OK;
+                    }});
+  const auto answer = compile(*client(), {.silence_seconds = 0.3});
+  EXPECT_EQ(answer.kind(), ErrorKind::kTimedOut);
+  EXPECT_EQ(answer.error->thing, socket);
+  over.count_down();
+}
+
+TEST_F(RpcTest, ACallLongerThanTheSilenceLimitLivesOnHeartbeats) {
+  using Clock = std::chrono::steady_clock;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::CompileEvent beat;
+                      beat.mutable_heartbeat()->set_place(3);
+                      beat.mutable_heartbeat()->set_memory_bytes(77);
+                      const auto end = Clock::now() + std::chrono::milliseconds(1500);
+                      while (Clock::now() < end) events.Write(beat);
+                      FakeDaemon::send_artifact(events, FakeDaemon::artifact("bytes"), {});
+                      return grpc::Status::OK;
+                    }});
+  const auto answer = compile(*client(), {.silence_seconds = 0.5});
+  ASSERT_FALSE(answer.error) << answer.text();
+  ASSERT_GE(answer.progress.size(), 1u);
+  EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kQueued);
+  EXPECT_EQ(answer.progress[0].place, 3u);
+  EXPECT_EQ(answer.progress[0].memory_bytes, 77u);
+  EXPECT_GE(answer.progress[0].seconds, 1.0);
+}
+
+TEST_F(RpcTest, TheTotalLimitEndsABusyCall) {
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      while (events.Write(v1::CompileEvent())) {
+                      }
+                      return grpc::Status::OK;
+                    }});
+  EXPECT_EQ(compile(*client(), {.total_seconds = 0.3}).kind(), ErrorKind::kTimedOut);
+}
+
+TEST_F(RpcTest, GivingUpCancelsTheCall) {
+  std::promise<void> cancelled;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::CompileEvent started;
+                      started.mutable_started()->set_attempt(1);
+                      while (events.Write(started)) {
+                      }
+                      cancelled.set_value();
+                      return grpc::Status::OK;
+                    }});
+  const auto owner = client();
+  const auto answer = compile(*owner, {}, [](const rpc::Progress&) { return false; });
+  EXPECT_EQ(answer.kind(), ErrorKind::kCancelled);
+  ASSERT_EQ(answer.progress.size(), 1u);
+  EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kCompiling);
+  EXPECT_EQ(cancelled.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+}
+
+TEST_F(RpcTest, ARestartedDaemonIsFoundAgain) {
+  const auto owner = client();
+  {
+    FakeDaemon daemon(socket, answering("first"));
+    EXPECT_EQ(compile(*owner).bytes, FakeDaemon::artifact("first"));
+  }
+  FakeDaemon daemon(socket, answering("second"));
+  const auto answer = compile(*owner);
+  ASSERT_FALSE(answer.error) << answer.text();
+  EXPECT_EQ(answer.bytes, FakeDaemon::artifact("second"));
+  EXPECT_EQ(compile(*owner).bytes, FakeDaemon::artifact("second"));
+  EXPECT_EQ(daemon.connections(), 1);
+  EXPECT_EQ(daemon.hellos(), 1) << "one per connection";
+}
+
+TEST_F(RpcTest, ADaemonThatGoesAwayDuringTheCallIsAskedOnceMore) {
+  FakeDaemon* self = nullptr;
+  std::atomic<int> calls = 0;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      if (++calls == 2) {
+                        FakeDaemon::send_artifact(events, FakeDaemon::artifact("whole"), {});
+                        return grpc::Status::OK;
+                      }
+                      v1::CompileEvent chunk;
+                      chunk.set_chunk("half");
+                      events.Write(chunk);
+                      self->cut();
+                      return grpc::Status::OK;
+                    }});
+  self = &daemon;
+  const auto answer = compile(*client());
+  ASSERT_FALSE(answer.error) << answer.text();
+  EXPECT_EQ(answer.bytes, FakeDaemon::artifact("whole")) << "nothing of the first answer is kept";
+  EXPECT_EQ(daemon.compiles(), 2);
+  EXPECT_EQ(daemon.connections(), 2);
+}
+
+TEST_F(RpcTest, ADaemonThatAlwaysGoesAwayIsUnreachableAfterOneRetry) {
+  FakeDaemon* self = nullptr;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events&) {
+                      self->cut();
+                      return grpc::Status::OK;
+                    }});
+  self = &daemon;
+  EXPECT_EQ(compile(*client()).kind(), ErrorKind::kUnreachable);
+  EXPECT_EQ(daemon.compiles(), 2);
+}
+
+TEST_F(RpcTest, AnotherProtocolVersionIsSkew) {
+  FakeDaemon daemon(socket, {.hello =
+                                 [](v1::HelloReply& reply) {
+                                   reply.mutable_protocol()->set_oldest(7);
+                                   reply.mutable_protocol()->set_newest(9);
+                                   reply.set_version("99.1");
+                                 },
+                             .compile = answering("x").compile});
+  const auto answer = compile(*client());
+  EXPECT_EQ(answer.kind(), ErrorKind::kVersionSkew);
+  EXPECT_THAT(answer.text(), HasSubstr("99.1"));
+  EXPECT_THAT(answer.text(), HasSubstr("7 to 9"));
+  EXPECT_EQ(daemon.compiles(), 0);
+}
+
+TEST_F(RpcTest, ADaemonOfAnOlderProtocolSaysSkewForCallsItLacks) {
+  FakeDaemon daemon(socket, answering("x"));
+  const auto drained = client()->drain();  // the fake has no Drain
+  ASSERT_FALSE(drained);
+  EXPECT_EQ(drained.error().kind, ErrorKind::kVersionSkew);
+}
+
+TEST_F(RpcTest, QueriesAreJson) {
+  FakeDaemon daemon(socket, {.counters = {{"requests", 5'000'000'000}, {"hits", 2}}});
+  const auto owner = client();
+  const auto stats = owner->query("stats", 5);
+  ASSERT_TRUE(stats) << common::to_line(stats.error());
+  EXPECT_EQ(*stats, R"({"hits":2,"requests":5000000000})");
+  const auto hello = owner->query("hello", 5);
+  ASSERT_TRUE(hello);
+  EXPECT_THAT(*hello, HasSubstr(R"("version":"fake")"));
+  EXPECT_EQ(owner->query("weather", 5).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(RpcTest, ManyThreadsShareOneClient) {
+  FakeDaemon daemon(socket, answering("bytes"));
+  const auto owner = client();
+  std::vector<std::jthread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&] {
+      for (int j = 0; j < 5; ++j) good += compile(*owner).bytes == FakeDaemon::artifact("bytes");
+    });
+  threads.clear();
+  EXPECT_EQ(good, 80);
+  EXPECT_EQ(daemon.compiles(), 80);
+}
+
+// Somebody else's process listens on our path.
+TEST_F(RpcTest, ASquattedSocketIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to play another user";
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const auto address = common::socket_address(socket);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Only system calls between fork and _exit: the parent has threads.
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = ::bind(listener, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0;
+    ok = ok && ::setgroups(0, nullptr) == 0 && ::setresuid(65533, 65533, 65533) == 0 && ::listen(listener, 8) == 0;
+    const char byte = ok ? 'y' : 'n';
+    if (::write(ready[1], &byte, 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char byte = 'n';
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(byte, 'y');
+  const auto answer = compile(*client());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(answer.kind(), ErrorKind::kRefused);
+  EXPECT_THAT(answer.text(), HasSubstr("65533"));
+}
+
+}  // namespace
+}  // namespace jitc

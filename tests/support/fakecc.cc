@@ -1,0 +1,165 @@
+// jitc-fakecc: a compiler that misbehaves on order. Its orders are comments of the source, in their order:
+//
+//   // fakecc: allocate 500M       touches that much memory
+//   // fakecc: fork                goes on in a child of another session and waits for it
+//   // fakecc: orphan              leaves a process behind that nobody waits for
+//   // fakecc: note PATH           creates the file
+//   // fakecc: hold PATH           waits until the file exists
+//   // fakecc: spin                uses CPU time for ever
+//   // fakecc: print 10M           writes that much noise
+//   // fakecc: crash 11            ends itself by a signal
+//   // fakecc: exit 3              ends with this status, without a module
+//   // fakecc: half                compiles, then cuts the module in half
+//
+// Without an order it is gcc, and as a preprocessor it always is.
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr const char* kCompiler = "/usr/bin/gcc";
+constexpr std::string_view kMark = "// fakecc: ";
+constexpr std::size_t kPage = 4096;
+
+struct Order {
+  std::string verb;
+  std::string object;
+};
+
+std::vector<Order> orders_in(const std::string& path) {
+  std::vector<Order> orders;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(kMark)) continue;
+    std::istringstream words(line.substr(kMark.size()));
+    Order order;
+    words >> order.verb >> order.object;
+    orders.push_back(order);
+  }
+  return orders;
+}
+
+std::size_t bytes_of(const std::string& text) {
+  const std::size_t number = std::strtoull(text.c_str(), nullptr, 10);
+  if (text.ends_with('K')) return number << 10;
+  if (text.ends_with('M')) return number << 20;
+  if (text.ends_with('G')) return number << 30;
+  return number;
+}
+
+std::vector<std::pair<void*, std::size_t>> allocated;
+
+void allocate(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    std::fprintf(stderr, "virtual memory exhausted: %s\n", std::strerror(errno));
+    std::exit(1);
+  }
+  allocated.emplace_back(memory, bytes);
+  for (std::size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
+}
+
+void go_on_in_child() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setsid();
+    // As a program that was executed: without its parent's memory.
+    for (const auto& [memory, bytes] : allocated) munmap(memory, bytes);
+    return;
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+void leave_orphan() {
+  const pid_t pid = fork();
+  if (pid > 0) {
+    waitpid(pid, nullptr, 0);
+    return;
+  }
+  setsid();
+  if (fork() > 0) std::_Exit(0);
+  for (;;) pause();
+}
+
+void hold(const std::string& path) {
+  const int watch = inotify_init1(IN_CLOEXEC);
+  inotify_add_watch(watch, std::filesystem::path(path).parent_path().c_str(), IN_CREATE | IN_MOVED_TO);
+  struct stat info{};
+  char event[kPage];
+  while (stat(path.c_str(), &info) != 0 && read(watch, event, sizeof event) > 0) {
+  }
+  close(watch);
+}
+
+[[noreturn]] void spin() {
+  const volatile bool for_ever = true;
+  while (for_ever) {
+  }
+  std::abort();
+}
+
+void print_noise(std::size_t bytes) {
+  const std::string line = "noise noise noise noise noise noise noise noise noise noise noi\n";
+  for (std::size_t done = 0; done < bytes; done += line.size()) std::fputs(line.c_str(), stderr);
+}
+
+std::string output_of(int count, char** arguments) {
+  for (int i = 1; i + 1 < count; ++i) {
+    if (std::string_view(arguments[i]) == "-o") return arguments[i + 1];
+  }
+  return "a.out";
+}
+
+int compile_and_cut(int count, char** arguments) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execv(kCompiler, arguments);
+    std::_Exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  const std::string output = output_of(count, arguments);
+  std::filesystem::resize_file(output, std::filesystem::file_size(output) / 2);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  arguments[0] = const_cast<char*>(kCompiler);  // gcc finds its parts by it
+  const bool preprocesses =
+      std::any_of(arguments, arguments + count, [](const char* word) { return std::string_view(word) == "-E"; });
+  for (const Order& order : preprocesses ? std::vector<Order>() : orders_in("source.c")) {
+    if (order.verb == "allocate") allocate(bytes_of(order.object));
+    if (order.verb == "fork") go_on_in_child();
+    if (order.verb == "orphan") leave_orphan();
+    if (order.verb == "note") std::ofstream(order.object).put('\n');
+    if (order.verb == "hold") hold(order.object);
+    if (order.verb == "spin") spin();
+    if (order.verb == "print") print_noise(bytes_of(order.object));
+    if (order.verb == "crash") raise(std::atoi(order.object.c_str()));
+    if (order.verb == "exit") return std::atoi(order.object.c_str());
+    if (order.verb == "half") return compile_and_cut(count, arguments);
+  }
+  execv(kCompiler, arguments);
+  std::perror(kCompiler);
+  return 127;
+}

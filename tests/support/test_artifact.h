@@ -1,0 +1,30 @@
+// Artifacts for tests, from the small modules that the build makes of tests/data/modules.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "common/artifact.h"
+#include "common/digest.h"
+#include "common/files.h"
+#include "common/isa.h"
+
+namespace jitc::testing {
+
+inline std::string module_image(const std::string& name) {
+  auto bytes = common::read_file(std::string(JITC_TEST_MODULES) + "/" + name + ".so");
+  if (!bytes) throw std::runtime_error(common::to_line(bytes.error()));
+  return std::move(*bytes);
+}
+
+// The artifact file of module `name` under `key`.
+inline std::string make_artifact(const std::string& name, const common::Digest& key, common::IsaMask isa_needed = 1) {
+  std::string elf = module_image(name);
+  common::Manifest manifest;
+  manifest.key = key.hex();
+  manifest.name = name;
+  elf += common::make_tail(elf, manifest, key, isa_needed);
+  return elf;
+}
+
+}  // namespace jitc::testing

@@ -1,0 +1,297 @@
+// The gate when ranks are late, lost or without memory, when the store hangs and when the communicator fails: nobody
+// waits for ever, and nobody alone succeeds or fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "tests/support/failing_new.h"
+#include "tests/support/gate_expect.h"
+
+namespace jitc::gate {
+namespace {
+
+using common::ErrorKind;
+using testing::demand_of;
+using testing::expect_delivered;
+using testing::expect_same_failure;
+using testing::expect_works_again;
+using testing::GateWorld;
+using ::testing::HasSubstr;
+using testing::kSource;
+using testing::request_for;
+using testing::TestRank;
+using namespace std::chrono_literals;
+
+class GateFault : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GateFault, ::testing::Values(2, 4, 7));
+
+TEST_P(GateFault, BeatsCarryAWaitThatIsLongerThanTheDeadline) {
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.silence = 1s, .beat = 20ms}; });
+  auto& last = world.rank(GetParam() - 1);
+  std::mutex mutex;
+  std::condition_variable heard;
+  world.rank(0).compiler.work = [&](const common::Request& request, const Report& report) -> common::Result<Obtained> {
+    report({rpc::Progress::Phase::kCompiling, 0, 1.5, 4096});
+    // Until the last rank has heard of it for longer than the deadline: one second is 50 beats.
+    std::unique_lock lock(mutex);
+    while (last.beats < 60) heard.wait_for(lock, 5ms);
+    return Obtained{testing::make_artifact("answer", testing::key_of(request)), testing::key_of(request),
+                    Origin::kCompiled};
+  };
+  expect_delivered(world.compile(request_for(kSource)), Origin::kCompiled);
+  EXPECT_GE(world.rank(0).beats, 60);
+}
+
+TEST_P(GateFault, RankThatStaysAwayIsATimeOutAndBreaksTheCommunicator) {
+  const int absent = GetParam() - 1;
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.arrival = 50ms}; });
+  testing::on_ranks(GetParam(), [&](int rank) {
+    if (rank == absent) return;
+    Gate& gate = *world.rank(rank).gate;
+    const auto outcome = gate.compile(demand_of(kSource));
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().error.kind, ErrorKind::kTimedOut);
+    EXPECT_TRUE(outcome.error().is_broken);
+    EXPECT_THAT(outcome.error().error.message, HasSubstr("rank " + std::to_string(rank)));
+    EXPECT_THAT(outcome.error().error.message, HasSubstr("begin call 1"));
+    const auto later = gate.compile(demand_of(kSource));
+    ASSERT_FALSE(later);
+    EXPECT_EQ(later.error().error.kind, ErrorKind::kBroken);
+    EXPECT_THAT(later.error().error.message, HasSubstr("begin call 1"));
+  });
+  EXPECT_EQ(world.compiles(), 0);
+}
+
+// Ranks may be far apart when they come to the call: the patience of a call under way does not count then.
+TEST_P(GateFault, RankThatComesLateIsWaitedForAndThatIsTold) {
+  const int late = GetParam() - 1;
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.silence = 500ms, .beat = 20ms}; });
+  std::atomic<int> told = 0;
+  testing::on_ranks(GetParam(), [&](int rank) {
+    if (rank == late) {
+      while (told < GetParam() - 1) std::this_thread::yield();
+    }
+    TestRank self;
+    std::atomic<bool> has_told = false;
+    GateOptions options{.pacing = {.silence = 500ms, .beat = 20ms}, .host_isa = 0xf};
+    Gate gate(world.world().communicator(rank), options, testing::services_of(self.modules, self.store, self.compiler),
+              [&](const std::string& name, const rpc::Progress& progress) {
+                if (progress.phase != rpc::Progress::Phase::kArriving || progress.seconds < 1) return;
+                EXPECT_EQ(name, "residual.c");
+                if (!has_told.exchange(true)) ++told;
+              });
+    const auto outcome = gate.compile(demand_of(kSource));
+    ASSERT_TRUE(outcome) << common::to_line(outcome.error().error);
+  });
+}
+
+TEST_P(GateFault, NoLimitIsPatienceWithoutEnd) {
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.silence = 0s, .arrival = 0s}; });
+  expect_delivered(world.compile(request_for(kSource)), Origin::kCompiled);
+}
+
+// The root's look-up hangs in a file system: a failure for all within the deadline, and the communicator lives on.
+TEST_P(GateFault, HungStoreIsATimeOutEverywhereAndBreaksNothing) {
+  struct HungStore : StoreLookup {
+    std::optional<Obtained> look_up(const common::Request&) override {
+      is_in = true;
+      is_in.notify_all();
+      is_free.wait(false);
+      has_ended = true;
+      has_ended.notify_all();
+      return std::nullopt;
+    }
+    std::atomic<bool> is_in = false;
+    std::atomic<bool> is_free = false;
+    std::atomic<bool> has_ended = false;
+  };
+  const auto hung = std::make_shared<HungStore>();
+  testing::SimulatedWorld world(GetParam());
+  GateWorld::Outcomes outcomes(static_cast<std::size_t>(GetParam()), std::unexpected(Failure{}));
+  testing::on_ranks(GetParam(), [&](int rank) {
+    const auto compiler = std::make_shared<testing::FakeCompiler>();
+    ModuleTable modules;
+    GateOptions options{.pacing = {.silence = 300ms, .beat = 50ms}, .host_isa = 0xf};
+    Gate gate(world.communicator(rank), options, {modules, hung, compiler}, {});
+    outcomes[static_cast<std::size_t>(rank)] = gate.compile(demand_of(kSource));
+    EXPECT_FALSE(gate.broken());
+    EXPECT_EQ(compiler->compiles, 0);
+  });
+  expect_same_failure(outcomes, ErrorKind::kTimedOut, "the store, which does not answer", {});
+  EXPECT_TRUE(hung->is_in);
+  hung->is_free = true;
+  hung->is_free.notify_all();
+  hung->has_ended.wait(false);
+}
+
+// One rank is out of memory for anything large: for its request, or for the artifact that it receives.
+TEST_P(GateFault, RankWithoutMemoryIsNamedOnAll) {
+  const int poor = GetParam() - 1;
+  const common::Request big = request_for(std::string(100'000, ' ') + kSource);
+  for (const bool is_request : {true, false}) {
+    GateWorld world(GetParam());
+    const auto& asked = is_request ? big : request_for(kSource);
+    GateWorld::Outcomes outcomes(static_cast<std::size_t>(GetParam()), std::unexpected(Failure{}));
+    testing::on_ranks(GetParam(), [&](int rank) {
+      Demand demand{asked, "constants"};
+      std::optional<testing::FailingNew> failing;
+      // A request is copied once, into the memo; an artifact once into the piece, which a rank needs to take part.
+      if (rank == poor) failing.emplace(is_request ? 0 : 1, 5000, true);
+      auto outcome = world.rank(rank).gate->compile(std::move(demand));
+      failing.reset();
+      outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
+    });
+    expect_same_failure(outcomes, ErrorKind::kNotLoaded, "no memory", {poor});
+    expect_works_again(world);
+  }
+}
+
+// Any one allocation may fail on a rank: then all fail alike; or this rank has left the call, and nobody has succeeded.
+TEST_P(GateFault, NoRankAloneFailsForWantOfMemory) {
+  const int size = GetParam();
+  for (int spared = 0, run_through = 0; run_through < 2; ++spared) {
+    const int poor = run_through == 0 ? 0 : size - 1;
+    GateWorld world(size);
+    GateWorld::Outcomes outcomes(static_cast<std::size_t>(size), std::unexpected(Failure{}));
+    bool has_failed = false;
+    bool has_left = false;
+    testing::on_ranks(size, [&](int rank) {
+      Demand demand = demand_of(kSource);
+      Outcome<Delivery>& outcome = outcomes[static_cast<std::size_t>(rank)];
+      if (rank != poor) {
+        outcome = world.rank(rank).gate->compile(std::move(demand));
+        return;
+      }
+      const testing::FailingNew failing(spared);
+      try {
+        outcome = world.rank(rank).gate->compile(std::move(demand));
+      } catch (const std::bad_alloc&) {
+        has_left = true;
+        world.world().lose_a_rank();
+      }
+      has_failed = failing.has_failed();
+    });
+    for (const auto& outcome : outcomes) {
+      ASSERT_EQ(outcome.has_value(), outcomes.front().has_value()) << "rank " << poor << ", allocation " << spared;
+      if (!outcome && !has_left) {
+        EXPECT_EQ(outcome.error().error, outcomes.front().error().error);
+      }
+    }
+    if (!has_failed) {
+      EXPECT_TRUE(outcomes.front());
+      ++run_through;
+      spared = -1;
+    }
+    ASSERT_LT(spared, 2000);
+  }
+}
+
+TEST_P(GateFault, RootThatFallsSilentIsATimeOutOnAllOthers) {
+  testing::SimulatedWorld world(GetParam());
+  testing::on_ranks(GetParam(), [&](int rank) {
+    const auto request = request_for(kSource);
+    if (rank == 0) {
+      // The root agrees and is never heard of again.
+      Collectives collectives(world.communicator(0), {});
+      Certificate certificate{true, true, std::nullopt, 0xf, {}};
+      certificate.call = common::Hasher("jitc call 1")
+                             .digest("request", common::request_digest(request))
+                             .text("manifest", "constants")
+                             .number("sequence", 1)
+                             .finish();
+      CertificateWords words = certificate.words();
+      ASSERT_TRUE(collectives.all_or(words, "for"));
+      ASSERT_TRUE(judge(words).all_alike);
+      return;
+    }
+    testing::TestRank self;
+    GateOptions options{.pacing = {.silence = 500ms}, .host_isa = 0xf};
+    Gate gate(world.communicator(rank), options, testing::services_of(self.modules, self.store, self.compiler), {});
+    const auto outcome = gate.compile(demand_of(kSource));
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().error.kind, ErrorKind::kTimedOut);
+    EXPECT_THAT(outcome.error().error.message, HasSubstr("sign of rank 0"));
+    EXPECT_EQ(self.compiler.compiles + self.store.lookups, 0);
+  });
+}
+
+TEST(OneGate, BrokenCommunicatorIsNotReleased) {
+  GateWorld world(2, [](int, GateOptions& options) { options.pacing = {.arrival = 20ms}; });
+  EXPECT_FALSE(world.rank(0).gate->compile(demand_of(kSource)));
+  world.rank(0).gate.reset();
+  EXPECT_EQ(world.world().released(), 0);
+  world.rank(1).gate.reset();
+  EXPECT_EQ(world.world().released(), 1);
+}
+
+// A rank that takes nothing does not keep the root from the others: they get their module, and learn of the loss when
+// all must say that they have loaded.
+TEST_P(GateFault, RankLostDuringTheCompileIsATimeOutOnAllOthers) {
+  const int lost = GetParam() - 1;
+  if (lost == 1) GTEST_SKIP() << "with two ranks there is no third to see it";
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.silence = 500ms, .beat = 10ms}; });
+  testing::on_ranks(GetParam(), [&](int rank) {
+    if (rank == lost) {
+      // Takes part in the certificate, then stops for good.
+      jitc_communicator table = world.world().communicator(rank);
+      table.release = nullptr;
+      Collectives collectives(table, {});
+      Certificate certificate{true, true, std::nullopt, 0xf, {}};
+      certificate.call = common::Hasher("jitc call 1")
+                             .digest("request", common::request_digest(request_for(kSource)))
+                             .text("manifest", "constants")
+                             .number("sequence", 1)
+                             .finish();
+      CertificateWords words = certificate.words();
+      ASSERT_TRUE(collectives.all_or(words, "for"));
+      return;
+    }
+    const auto outcome = world.rank(rank).gate->compile(demand_of(kSource));
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().error.kind, ErrorKind::kTimedOut);
+    EXPECT_THAT(outcome.error().error.message, HasSubstr("to load"));
+  });
+  EXPECT_EQ(world.compiles(), 1);
+}
+
+TEST(OneGate, FailingCommunicatorEndsTheRootsWork) {
+  std::atomic<bool> has_begun = false;
+  jitc_communicator table{};
+  table.size = sizeof table;
+  table.state = &has_begun;
+  table.ranks = 1;
+  table.iallreduce_or = serial_communicator().iallreduce_or;
+  table.ibcast = [](void* state, void*, std::size_t, int, jitc_pending*) {
+    static_cast<std::atomic<bool>*>(state)->wait(false);
+    return 13;
+  };
+  table.test = serial_communicator().test;
+  table.error_text = [](void*, int, char* text, std::size_t) { std::strcpy(text, "link down"); };
+  bool is_told = false;
+  testing::TestRank self;
+  self.compiler.work = [&](const common::Request&, const Report& report) -> common::Result<Obtained> {
+    has_begun = true;
+    has_begun.notify_all();
+    while (report({})) std::this_thread::yield();
+    is_told = true;
+    return common::fail(ErrorKind::kCancelled, "given up");
+  };
+  GateOptions options{.pacing = {.beat = 1ms}, .host_isa = 0xf};
+  Gate gate(table, options, testing::services_of(self.modules, self.store, self.compiler), {});
+  const auto outcome = gate.compile(demand_of(kSource));
+  ASSERT_FALSE(outcome);
+  EXPECT_TRUE(outcome.error().is_broken);
+  EXPECT_THAT(outcome.error().error.message, HasSubstr("link down"));
+  EXPECT_TRUE(is_told);
+}
+
+}  // namespace
+}  // namespace jitc::gate

@@ -1,0 +1,157 @@
+// The gate's pure parts: certificate, differences between calls, what travels.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "client/gate/certificate.h"
+#include "client/gate/divergence.h"
+#include "client/gate/failure.h"
+#include "client/gate/wire.h"
+
+namespace jitc::gate {
+namespace {
+
+using common::Error;
+using common::ErrorKind;
+using ::testing::HasSubstr;
+
+CertificateWords combine(const std::vector<Certificate>& certificates) {
+  CertificateWords all{};
+  for (const Certificate& certificate : certificates) {
+    const CertificateWords words = certificate.words();
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] |= words[i];
+  }
+  return all;
+}
+
+Certificate certificate(bool needs, const std::string& call, common::IsaMask isa = 0xf) {
+  return {needs, true, std::nullopt, isa, common::sha256(call)};
+}
+
+TEST(Certificate, AnyNeedIsEverybodysBranch) {
+  EXPECT_FALSE(judge(combine({certificate(false, "a"), certificate(false, "a")})).someone_needs);
+  EXPECT_TRUE(judge(combine({certificate(false, "a"), certificate(true, "a")})).someone_needs);
+}
+
+TEST(Certificate, OneDifferingBitAnywhereIsSeen) {
+  for (std::size_t bit = 0; bit < 256; ++bit) {
+    Certificate odd = certificate(true, "a");
+    odd.call.bytes[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+    EXPECT_FALSE(judge(combine({certificate(true, "a"), odd, certificate(true, "a")})).all_alike) << bit;
+  }
+  EXPECT_TRUE(judge(combine({certificate(true, "a"), certificate(true, "a")})).all_alike);
+}
+
+TEST(Certificate, RankWithAnErrorDoesNotMakeOthersDiffer) {
+  Certificate failed;
+  failed.error = ErrorKind::kUsage;
+  failed.isa = 0xf;
+  const Verdict verdict = judge(combine({certificate(true, "a"), failed}));
+  EXPECT_TRUE(verdict.all_alike);
+  EXPECT_TRUE(verdict.someone_failed);
+}
+
+TEST(Certificate, CommonInstructionSetIsWhatAllHave) {
+  EXPECT_EQ(judge(combine({certificate(true, "a", 0xf), certificate(true, "a", 0x3)})).common_isa, 0x3U);
+  EXPECT_EQ(judge(combine({certificate(true, "a", 0x7)})).common_isa, 0x7U);
+}
+
+Call call_of(const std::string& source) {
+  Call call;
+  call.sequence = 5;
+  call.previous = common::sha256("before");
+  call.manifest = "rho\neta";
+  call.request.origin = source;
+  call.request.flags = {"-O2", "-DA=1"};
+  call.request.abi_tag = "petsc 3.18";
+  call.request.headers = {{"a.h", "#define A 1\n"}};
+  call.request.name = "f.c";
+  return call;
+}
+
+TEST(Wire, CallComesBackWhole) {
+  const Call call = call_of(std::string("int a;\n\0rest", 12));
+  const auto back = decode_call(encode(call));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(common::request_digest(back->request), common::request_digest(call.request));
+  EXPECT_EQ(back->manifest, call.manifest);
+  EXPECT_EQ(back->sequence, call.sequence);
+  EXPECT_EQ(back->previous, call.previous);
+  EXPECT_EQ(back->request.name, call.request.name);
+  EXPECT_FALSE(difference(*back, call));
+}
+
+TEST(Wire, CutCallIsAnErrorAtEveryLength) {
+  const std::string whole = encode(call_of("int a;\n"));
+  for (std::size_t length = 0; length < whole.size(); ++length) EXPECT_FALSE(decode_call(whole.substr(0, length)));
+  EXPECT_FALSE(decode_call(whole + "x"));
+}
+
+TEST(Divergence, NamesTheFirstDifferingLine) {
+  EXPECT_EQ(first_difference("a\nb\nc\n", "a\nb\nd\n"), "line 3: 'c' here, 'd' on rank 0");
+  EXPECT_EQ(first_difference("a\n", "a\nb\n"), "line 2: '' here, 'b' on rank 0");
+  EXPECT_EQ(first_difference("a", "ab"), "line 1: 'a' here, 'ab' on rank 0");
+  EXPECT_EQ(first_difference("", "x"), "line 1: '' here, 'x' on rank 0");
+}
+
+TEST(Divergence, LongLinesAreShownAroundTheDifference) {
+  const std::string same(100'000, 'x');
+  const std::string text = first_difference(same + "mine" + same, same + "root" + same);
+  EXPECT_LT(text.size(), 400U);
+  EXPECT_THAT(text, HasSubstr("mine"));
+  EXPECT_THAT(text, HasSubstr("root"));
+}
+
+TEST(Divergence, EveryFieldOfTheKeyIsNamed) {
+  const Call root = call_of("int a;\n");
+  const auto message = [&](auto change) {
+    Call mine = root;
+    change(mine);
+    const auto error = difference(mine, root);
+    return error ? error->thing + ": " + error->message : "no difference";
+  };
+  EXPECT_THAT(message([](Call& c) { c.request.flags[0] = "-O1"; }), HasSubstr("flags '-O1 -DA=1'"));
+  EXPECT_THAT(message([](Call& c) { c.request.flags = {"-O2 -DA=1"}; }), HasSubstr("split"));
+  EXPECT_THAT(message([](Call& c) { c.request.compiler = "gcc"; }), HasSubstr("compiler 'gcc'"));
+  EXPECT_THAT(message([](Call& c) { c.request.abi_tag = "petsc 3.19"; }), HasSubstr("ABI tag"));
+  EXPECT_THAT(message([](Call& c) { c.request.isa_wish = "native"; }), HasSubstr("instruction set"));
+  EXPECT_THAT(message([](Call& c) { c.request.headers[0].text = "#define A 2\n"; }), HasSubstr("header a.h: line 1"));
+  EXPECT_THAT(message([](Call& c) { c.request.headers.clear(); }), HasSubstr("header a.h"));
+  EXPECT_THAT(message([](Call& c) { c.request.emitter_version = 9; }), HasSubstr("emitter"));
+  EXPECT_THAT(message([](Call& c) { c.manifest = "eta\nrho"; }), HasSubstr("manifest differs, first at line 1"));
+  EXPECT_THAT(message([](Call& c) { c.sequence = 6; }), HasSubstr("call 6, rank 0 is at call 5"));
+  EXPECT_EQ(message([](Call&) {}), "no difference");
+}
+
+TEST(Divergence, LineEndsAreNoDifference) { EXPECT_FALSE(difference(call_of("int a;\r\n"), call_of("int a;\n"))); }
+
+TEST(Divergence, OnlyTextAndManifestAreAdopted) {
+  const Call root = call_of("int a;\n");
+  Call mine = call_of("int b;\n");
+  mine.manifest = "other";
+  EXPECT_TRUE(is_adoptable(mine, root));
+  mine.request.name = "another.c";
+  EXPECT_FALSE(is_adoptable(mine, root));
+}
+
+TEST(Failure, NamesCrowdsShortly) {
+  EXPECT_EQ(name_ranks({3}, 8), "rank 3");
+  EXPECT_EQ(name_ranks({1, 2}, 8), "ranks 1, 2");
+  EXPECT_EQ(name_ranks({0, 1}, 2), "all ranks");
+  std::vector<int> many;
+  for (int rank = 1; rank <= 20; ++rank) many.push_back(rank);
+  EXPECT_EQ(name_ranks(many, 64), "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 12 more");
+}
+
+TEST(Failure, TravelsWithinBounds) {
+  Error error{ErrorKind::kInvalidSource, "no"};
+  error.log = std::string(10'000'000, 'x');
+  error.diagnostics.resize(5000);
+  EXPECT_LT(common::to_json(bounded(error)).size(), 200'000U);
+}
+
+}  // namespace
+}  // namespace jitc::gate

@@ -1,0 +1,315 @@
+// The gate over simulated ranks: whatever each rank sees, all end with the same module or the same failure, and the
+// counters say who worked.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <random>
+
+#include "tests/support/gate_expect.h"
+
+namespace jitc::gate {
+namespace {
+
+using common::Error;
+using common::ErrorKind;
+using testing::call_answer;
+using testing::demand_of;
+using testing::expect_delivered;
+using testing::expect_same_failure;
+using testing::expect_works_again;
+using testing::GateWorld;
+using ::testing::HasSubstr;
+using testing::kSource;
+using testing::request_for;
+using namespace std::chrono_literals;
+
+class GateOfSize : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GateOfSize, ::testing::Values(1, 2, 4, 7));
+
+TEST_P(GateOfSize, ColdCompilesOnceOnTheRootAndLoadsEverywhere) {
+  GateWorld world(GetParam());
+  const auto outcomes = world.compile(request_for(kSource));
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(outcomes, Origin::kCompiled));
+  EXPECT_EQ(world.compiles(), 1);
+  EXPECT_EQ(world.rank(0).compiler.compiles, 1);
+  EXPECT_EQ(world.lookups(), 1);
+  EXPECT_EQ(world.rank(0).store.lookups, 1);
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome->peak_bytes, 1000U);
+}
+
+TEST_P(GateOfSize, WarmCallIsOneReductionAndNothingElse) {
+  GateWorld world(GetParam());
+  const auto cold = world.compile(request_for(kSource));
+  const std::size_t before = world.world().operations();
+  const auto warm = world.compile(request_for(kSource));
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(warm, Origin::kMemory));
+  EXPECT_EQ(world.world().operations(), before + 1);
+  EXPECT_EQ(world.compiles(), 1);
+  EXPECT_EQ(world.lookups(), 1);
+  for (std::size_t i = 0; i < warm.size(); ++i) EXPECT_EQ(warm[i]->module, cold[i]->module);
+}
+
+TEST_P(GateOfSize, StoreHitOnTheRootCompilesNothing) {
+  GateWorld world(GetParam());
+  world.rank(0).store.has_it = true;
+  expect_delivered(world.compile(request_for(kSource)), Origin::kStore);
+  EXPECT_EQ(world.compiles(), 0);
+  EXPECT_EQ(world.lookups(), 1);
+}
+
+TEST_P(GateOfSize, AnySubsetMayHoldTheModuleAlready) {
+  const int size = GetParam();
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    GateWorld world(size);
+    const unsigned holders = random() % (1U << size);
+    auto held = world.compile(request_for(kSource));
+    for (int rank = 0; rank < size; ++rank)
+      if (!(holders >> rank & 1)) held[static_cast<std::size_t>(rank)]->module.reset();
+
+    const auto again = world.compile(request_for(kSource));
+    const bool all_hold = holders == (1U << size) - 1;
+    const bool root_holds = holders & 1;
+    expect_delivered(again, all_hold ? Origin::kMemory : root_holds ? Origin::kRank : Origin::kCompiled);
+    EXPECT_EQ(world.compiles(), root_holds ? 1 : 2);
+    EXPECT_EQ(world.lookups(), root_holds ? 1 : 2);
+    for (std::size_t i = 0; i < again.size(); ++i)
+      EXPECT_EQ(again[i]->module == held[i]->module, (holders >> i & 1) != 0) << "rank " << i;
+  }
+}
+
+TEST_P(GateOfSize, FailureOfTheCompilerIsTheSameEverywhereAndBreaksNothing) {
+  GateWorld world(GetParam());
+  for (const ErrorKind kind : {ErrorKind::kInvalidSource, ErrorKind::kOutOfMemory, ErrorKind::kTimedOut,
+                               ErrorKind::kUnreachable, ErrorKind::kCompilerCrashed}) {
+    Error error{kind, "as it were", "residual.c", "mend it"};
+    error.diagnostics.push_back({"error", 3, 7, "expected ';'", "int a"});
+    error.needed_bytes = 12345;
+    world.rank(0).compiler.work = [&](const common::Request&, const Report&) { return std::unexpected(error); };
+    const auto outcomes = world.compile(request_for(kSource));
+    expect_same_failure(outcomes, kind, "as it were", {});
+    EXPECT_EQ(outcomes.back().error().error, error);
+  }
+  expect_works_again(world);
+}
+
+TEST_P(GateOfSize, ExceptionInTheRootsWorkIsAFailureEverywhere) {
+  GateWorld world(GetParam());
+  world.rank(0).compiler.work = [](const common::Request&, const Report&) -> common::Result<Obtained> {
+    throw std::bad_alloc();
+  };
+  expect_same_failure(world.compile(request_for(kSource)), ErrorKind::kInternal, "bad_alloc", {});
+  expect_works_again(world);
+}
+
+TEST_P(GateOfSize, RankWithoutARequestFailsAllWithItsOwnWords) {
+  const int size = GetParam();
+  for (int failing = 0; failing < size; ++failing) {
+    GateWorld world(size);
+    const auto outcomes = world.compile([&](int rank) {
+      if (rank != failing) return Demand{request_for(kSource), ""};
+      return Demand{common::fail(ErrorKind::kUsage, "no derivative of floor()", "residual.c"), ""};
+    });
+    expect_same_failure(outcomes, ErrorKind::kUsage, "no derivative of floor()", {failing});
+    EXPECT_EQ(world.compiles(), 0);
+    expect_works_again(world);
+  }
+}
+
+TEST_P(GateOfSize, CorruptArtifactIsRefusedEverywhere) {
+  GateWorld world(GetParam());
+  world.rank(0).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    std::string bytes = testing::make_artifact("answer", testing::key_of(request));
+    bytes[bytes.size() / 2] ^= 1;
+    return Obtained{std::move(bytes), testing::key_of(request), Origin::kCompiled};
+  };
+  std::vector<int> all;
+  for (int rank = 0; rank < world.size(); ++rank) all.push_back(rank);
+  expect_same_failure(world.compile(request_for(kSource)), ErrorKind::kCorrupt, "", all);
+  expect_works_again(world);
+}
+
+class GateOfMany : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GateOfMany, ::testing::Values(2, 4, 7));
+
+TEST_P(GateOfMany, DifferingSourceNamesRankAndLine) {
+  const int last = GetParam() - 1;
+  GateWorld world(GetParam());
+  const auto outcomes =
+      world.compile([&](int rank) { return demand_of(rank == last ? "int a;\nint c;\n" : "int a;\nint b;\n"); });
+  expect_same_failure(outcomes, ErrorKind::kDivergent, "line 2: 'int c;' here, 'int b;' on rank 0", {last});
+  EXPECT_THAT(outcomes[0].error().error.message, HasSubstr("rank " + std::to_string(last)));
+  EXPECT_EQ(world.compiles(), 0);
+  expect_works_again(world);
+}
+
+TEST_P(GateOfMany, RootThatDiffersIsReportedByAllOthers) {
+  GateWorld world(GetParam());
+  std::vector<int> others;
+  for (int rank = 1; rank < GetParam(); ++rank) others.push_back(rank);
+  const auto outcomes = world.compile([](int rank) { return demand_of(rank == 0 ? "int r;\n" : "int a;\n"); });
+  expect_same_failure(outcomes, ErrorKind::kDivergent, "'int a;' here, 'int r;' on rank 0", others);
+  expect_works_again(world);
+}
+
+TEST_P(GateOfMany, DifferingManifestIsNeverSilent) {
+  GateWorld world(GetParam());
+  const auto manifest = [](int rank) { return demand_of(kSource, rank == 1 ? "eta\nrho\n" : "rho\neta\n"); };
+  expect_same_failure(world.compile(manifest), ErrorKind::kDivergent, "manifest differs, first at line 1", {1});
+
+  // Nor when every rank holds the module.
+  auto held = world.compile(request_for(kSource));
+  expect_same_failure(world.compile(manifest), ErrorKind::kDivergent, "manifest differs", {1});
+  EXPECT_EQ(world.compiles(), 1);
+}
+
+TEST_P(GateOfMany, AdoptTakesTheRootsSourceAndManifestTogether) {
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.adopts_root = true; });
+  const auto outcomes = world.compile([](int rank) {
+    return demand_of(rank == 1 ? "double other(void);\n" : kSource, rank == 1 ? "theirs" : "the root's");
+  });
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(outcomes, Origin::kCompiled));
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome->manifest, "the root's");
+  EXPECT_EQ(world.compiles(), 1);
+  const auto warm = world.compile([](int) { return demand_of(kSource, "the root's"); });
+  expect_delivered(warm, Origin::kMemory);
+}
+
+TEST_P(GateOfMany, AdoptNeedsEveryRanksConsent) {
+  GateWorld world(GetParam(), [](int rank, GateOptions& options) { options.adopts_root = rank != 1; });
+  const auto outcomes = world.compile([](int rank) { return demand_of(rank == 1 ? "int a;\n" : "int b;\n"); });
+  expect_same_failure(outcomes, ErrorKind::kDivergent, "line 1", {1});
+}
+
+TEST_P(GateOfMany, AdoptDoesNotHideOtherFlags) {
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.adopts_root = true; });
+  const auto outcomes = world.compile([](int rank) {
+    Demand demand = demand_of(kSource);
+    demand.request->flags = {rank == 1 ? "-O2" : "-O3"};
+    return demand;
+  });
+  expect_same_failure(outcomes, ErrorKind::kDivergent, "flags '-O2' here, '-O3' on rank 0", {1});
+}
+
+TEST_P(GateOfMany, SkippedCallIsFoundOutInEitherMode) {
+  for (const bool adopts : {false, true}) {
+    const int skipper = GetParam() - 1;
+    GateWorld world(GetParam(), [&](int, GateOptions& options) { options.adopts_root = adopts; });
+    const auto call = [&](const std::string& name) {
+      Demand demand = demand_of("int " + name + ";\n");
+      demand.request->name = name;
+      return demand;
+    };
+    const auto first = world.compile([&](int rank) { return call(rank == skipper ? "b" : "a"); });
+    for (const auto& outcome : first) EXPECT_EQ(outcome.error().error.kind, ErrorKind::kDivergent);
+    const auto second = world.compile([&](int rank) { return call(rank == skipper ? "c" : "b"); });
+    expect_same_failure(second, ErrorKind::kDivergent, "skipped a call", {skipper});
+    EXPECT_EQ(world.compiles(), 0);
+  }
+}
+
+TEST_P(GateOfMany, CodeIsForTheInstructionSetThatAllRanksHave) {
+  GateWorld world(GetParam(), [](int rank, GateOptions& options) { options.host_isa = rank == 1 ? 0x3 : 0xf; });
+  expect_delivered(world.compile(request_for(kSource)), Origin::kCompiled);
+  EXPECT_EQ(world.rank(0).compiler.isa_level, common::isa_level_of(0x3));
+}
+
+TEST_P(GateOfMany, CodeForABetterCpuIsRefusedBeforeItIsLoaded) {
+  GateWorld world(GetParam(), [](int rank, GateOptions& options) { options.host_isa = rank == 1 ? 0x3 : 0xf; });
+  world.rank(0).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    return Obtained{testing::make_artifact("answer", testing::key_of(request), 0xf), testing::key_of(request),
+                    Origin::kCompiled};
+  };
+  expect_same_failure(world.compile(request_for(kSource)), ErrorKind::kRefused, "this CPU has", {1});
+}
+
+TEST_P(GateOfMany, RootDoesNotSendWhatItHoldsForABetterCpu) {
+  GateWorld world(GetParam(), [](int rank, GateOptions& options) { options.host_isa = rank == 1 ? 0x3 : 0xf; });
+  const auto request = request_for(kSource);
+  const auto better =
+      loader::Module::load(testing::make_artifact("answer", common::sha256("better"), 0xf), nullptr, {0xf, ""});
+  ASSERT_TRUE(better);
+  world.rank(0).modules.insert(common::request_digest(request), *better);
+  const auto outcomes = world.compile(request);
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(outcomes, Origin::kCompiled));
+  EXPECT_EQ(world.compiles(), 1);
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome->module->key(), testing::key_of(request));
+}
+
+TEST_P(GateOfMany, RankThatCannotLoadIsNamedOnAll) {
+  GateWorld world(GetParam(), [](int rank, GateOptions& options) {
+    if (rank == 1) options.stage_dir = "/dev/null/nowhere";
+  });
+  const auto outcomes = world.compile(request_for(kSource));
+  expect_same_failure(outcomes, ErrorKind::kNotLoaded, "rank 1: ", {1});
+  EXPECT_EQ(world.compiles(), 1);
+  // The next call is served to the others' satisfaction and fails for the same reason, not for another.
+  expect_same_failure(world.compile(request_for(kSource)), ErrorKind::kNotLoaded, "rank 1: ", {1});
+}
+
+// Any mixture of what ranks may see or do wrong, one after the other over one communicator.
+TEST_P(GateOfMany, ThreeHundredMixedCallsStayInStep) {
+  const int size = GetParam();
+  GateWorld world(size, [](int, GateOptions& options) { options.pacing.silence = 20s; });
+  std::mt19937 random(static_cast<unsigned>(size));
+  GateWorld::Outcomes held;
+  for (int round = 0; round < 300; ++round) {
+    const std::string source = "int s" + std::to_string(random() % 5) + ";\n";
+    const int odd = static_cast<int>(random() % static_cast<unsigned>(size));
+    const unsigned what = random() % 6;
+    const int compiles = world.compiles();
+    world.rank(0).store.has_it = what == 1;
+    world.rank(0).compiler.work = nullptr;
+    if (what == 2)
+      world.rank(0).compiler.work = [](const common::Request&, const Report&) -> common::Result<Obtained> {
+        return common::fail(ErrorKind::kInvalidSource, "broken");
+      };
+    const auto outcomes = world.compile([&](int rank) -> Demand {
+      if (what == 3 && rank == odd) return {common::fail(ErrorKind::kUsage, "cannot"), ""};
+      if (what == 4 && rank == odd) return demand_of("int odd;\n");
+      if (what == 5 && rank == odd) return demand_of(source, "another order");
+      return demand_of(source);
+    });
+    for (const auto& outcome : outcomes) {
+      ASSERT_EQ(outcome.has_value(), outcomes.front().has_value()) << "round " << round << ", variant " << what;
+      if (outcome) {
+        EXPECT_EQ(call_answer(*outcome), 84.0);
+        EXPECT_EQ(outcome->origin, outcomes.front()->origin);
+      } else {
+        EXPECT_EQ(outcome.error().error, outcomes.front().error().error);
+      }
+    }
+    EXPECT_EQ(outcomes.front().has_value(), what < 2 || (what == 2 && outcomes.front()));
+    EXPECT_LE(world.compiles() - compiles, what < 3 ? 1 : 0);
+    // Some ranks forget what they have, each its own.
+    if (outcomes.front() && random() % 2) held = outcomes;
+    for (auto& outcome : held)
+      if (outcome && random() % 3 == 0) outcome->module.reset();
+  }
+}
+
+TEST(Gate, ManifestTravelsBackToTheCaller) {
+  GateWorld world(1);
+  const auto outcomes = world.compile([](int) { return demand_of(kSource, "eta rho"); });
+  ASSERT_TRUE(outcomes[0]);
+  EXPECT_EQ(outcomes[0]->manifest, "eta rho");
+}
+
+TEST(Gate, FourFailingRanksSayWhyTheOthersAreCounted) {
+  GateWorld world(7);
+  const auto outcomes = world.compile([](int rank) -> Demand {
+    if (rank == 0) return demand_of(kSource);
+    return {common::fail(ErrorKind::kUsage, "reason " + std::to_string(rank)), ""};
+  });
+  expect_same_failure(
+      outcomes, ErrorKind::kUsage,
+      "rank 1: reason 1; rank 2: USAGE: reason 2; rank 3: USAGE: reason 3; rank 4: USAGE: reason 4; and "
+      "2 more ranks",
+      {1, 2, 3, 4, 5, 6});
+}
+
+}  // namespace
+}  // namespace jitc::gate
