@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +40,8 @@ common::Request request_of(std::string text);
 // Compiles and returns the artifact's path; ends the bench on failure.
 std::string compile(rpc::Daemon& daemon, const common::Request& request);
 
-// Proportional set size of a process in KiB, from smaps_rollup.
-double pss_kib(pid_t pid);
+// Proportional set size of a process in KiB, from smaps_rollup; nothing when it has ended.
+std::optional<double> pss_kib(pid_t pid);
 
 void print_row(std::string_view name, double ours, double peer, std::string_view peer_name, std::string_view target);
 

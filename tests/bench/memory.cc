@@ -26,9 +26,12 @@ void print(const char* when, pid_t daemon) {
   const auto workers = children_of(daemon);
   if (workers.empty()) give_up("the daemon has no worker");
   double spares = 0;
-  for (const pid_t spare : children_of(workers.front())) spares += pss_kib(spare);
+  for (const pid_t spare : children_of(workers.front()))
+    spares += pss_kib(spare).value_or(0);  // one may just have ended
+  const auto of_daemon = pss_kib(daemon), of_worker = pss_kib(workers.front());
+  if (!of_daemon || !of_worker) give_up("the daemon or its worker has ended");
   std::printf("%-34s daemon %6.1f MiB   worker %6.1f MiB   spares %6.1f MiB   (PSS; targets 25, 45)\n", when,
-              pss_kib(daemon) / 1024, pss_kib(workers.front()) / 1024, spares / 1024);
+              *of_daemon / 1024, *of_worker / 1024, spares / 1024);
   std::fflush(stdout);
 }
 
