@@ -17,8 +17,8 @@ class Node:
         self.store = self.scratch / "store"
         temporary = self.scratch / "tmp"
         temporary.mkdir()
-        self.environment = {**os.environ, "JITC_RUNTIME_DIR": str(self.run_directory), "JITC_STORE": str(self.store),
-                            "TMPDIR": str(temporary), **settings}
+        self.environment = {**without_settings(os.environ), "JITC_RUNTIME_DIR": str(self.run_directory),
+                            "JITC_STORE": str(self.store), "TMPDIR": str(temporary), "HOME": str(self.scratch), **settings}
 
     def __enter__(self):
         return self
@@ -69,6 +69,11 @@ class Node:
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
         return found
+
+
+def without_settings(environment):
+    """What the caller has set for jitc itself is not the test's."""
+    return {name: value for name, value in environment.items() if not name.startswith(("JITC_", "XDG_"))}
 
 
 def children(pid):

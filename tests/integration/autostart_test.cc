@@ -54,7 +54,7 @@ TEST_F(Autostart, ProgramThatHangsIsEndedAtTheLimit) {
 }
 
 TEST_F(Autostart, ProgramThatIgnoresThePoliteEndIsKilled) {
-  const auto started = ensure_daemon(start("trap '' TERM\nsleep 600 & wait; wait; sleep 600", 300ms),
+  const auto started = ensure_daemon(start("trap '' TERM\nsleep 600 & wait; wait; sleep 600", 1s),
                                      [](const rpc::Progress&) { return true; });
   ASSERT_FALSE(started);
   EXPECT_TRUE(is_gone());

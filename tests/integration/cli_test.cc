@@ -1,9 +1,11 @@
 // `jitc` as a process: what it prints where, its exit codes, what it asks the daemon and what it does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <cstring>
 #include <future>
 #include <latch>
 #include <nlohmann/json.hpp>
@@ -446,14 +448,39 @@ TEST_F(AutoStartTest, TheDaemonsOutputStreamsAreNotTheCommands) {
   ::kill(std::stoi(read(store + ".pid")), SIGKILL);
 }
 
+// Sets this thread's affinity, which what it starts inherits, and puts it back.
+class ScopedAffinity {
+ public:
+  explicit ScopedAffinity(const cpu_set_t& set) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    ::sched_setaffinity(0, sizeof set, &set);
+  }
+  ~ScopedAffinity() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  ScopedAffinity(const ScopedAffinity&) = delete;
+  ScopedAffinity& operator=(const ScopedAffinity&) = delete;
+  static cpu_set_t now() {
+    cpu_set_t set;
+    ::sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }
+
+ private:
+  cpu_set_t before_;
+};
+
 TEST_F(AutoStartTest, TheDaemonMayUseEveryCpuOfTheCpuset) {
+  cpu_set_t whole, one;
+  std::memset(&whole, 0xff, sizeof whole);
+  const ScopedAffinity unpinned(whole);
+  whole = ScopedAffinity::now();  // the kernel keeps the CPUs of the cpuset
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &whole)) CPU_SET(cpu, &one);
+  }
+  const ScopedAffinity pinned(one);
   const std::string out = store + ".cpus";
-  const auto own = testing::run({"/bin/sh", "-c", "nproc"}).out;
-  const std::string path = write("bin/jitcd", "#!/bin/sh\nnproc > " + out + "\nexit 4\n");
-  fs::permissions(path, fs::perms::owner_all);
-  testing::run({"/usr/bin/taskset", "-c", "0", directory.path() + "/bin/jitc", "submit", write("f.c", kSource)},
-               environment);
-  EXPECT_EQ(read(out), own);
+  submit_with_jitcd("nproc > " + out + "; exit 4");
+  EXPECT_EQ(read(out), std::to_string(CPU_COUNT(&whole)) + "\n");
 }
 
 }  // namespace

@@ -60,7 +60,10 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory(prefix="jitc-corpus-") as name:
         directory = pathlib.Path(name)
-        os.environ.update(JITC_RUNTIME_DIR=str(directory / "run"), JITC_STORE=str(directory / "store"), JITC_CFLAGS=options.opt)
+        for setting in [name for name in os.environ if name.startswith(("JITC_", "XDG_"))]:
+            del os.environ[setting]
+        os.environ.update(JITC_RUNTIME_DIR=str(directory / "run"), JITC_STORE=str(directory / "store"),
+                          JITC_CFLAGS=options.opt, HOME=name)
         subprocess.run([jitc, "daemon", "start"], check=True, stdout=subprocess.DEVNULL)
         try:
             for problem in problems:

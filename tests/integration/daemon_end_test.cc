@@ -244,10 +244,10 @@ TEST(DaemonEnd, IdleDaemonEndsByItself) {
 }
 
 TEST(DaemonEnd, IdleClockStandsWhileSomethingRuns) {
-  TestDaemon daemon({.arguments = {"--idle-exit", "0.2s"}});
+  TestDaemon daemon({.arguments = {"--idle-exit", "1s"}});
   Gate gate(daemon.directory() + "/gate");
   Held held(daemon, gate.line());
-  for (int beats = 0; beats < 2 && held.reader->Read(&held.event);) beats += held.event.has_heartbeat() ? 1 : 0;
+  for (int beats = 0; beats < 3 && held.reader->Read(&held.event);) beats += held.event.has_heartbeat() ? 1 : 0;
   gate.release();
   EXPECT_TRUE(held.finish().has_artifact());
   EXPECT_EQ(daemon.wait(), 0);

@@ -279,7 +279,8 @@ TEST(WorkerLimits, ASmallStackIsSaidBeforeItOverflows) {
 }
 
 TEST(WorkerLimits, WithoutDescriptorsForOneJobTheLimitIsNamed) {
-  WorkerClient worker({.limits = {{RLIMIT_NOFILE, 12}}});
+  WorkerClient worker;
+  worker.leave_descriptors(4);
   const Answer answer = worker.compile("int x;");
   EXPECT_EQ(answer.finished.outcome(), Finished::CRASHED);
   EXPECT_THAT(answer.finished.message(), HasSubstr("RLIMIT_NOFILE"));

@@ -83,10 +83,8 @@ class CommandTest : public ::testing::Test {
   std::string store = directory.path() + "/store";
   std::string socket = runtime + "/" + common::kSocketName;
   common::Identity identity;
-  Environment environment = {{"JITC_RUNTIME_DIR", runtime}, {"JITC_STORE", store},   {"JITC_AUTOSTART", "0"},
-                             {"HOME", directory.path()},    {"XDG_CONFIG_HOME", ""}, {"XDG_CACHE_HOME", ""},
-                             {"JITC_CFLAGS", ""},           {"JITC_CC", ""},         {"JITC_TIMEOUT", ""},
-                             {"JITC_PROGRESS", ""}};
+  Environment environment = {
+      {"JITC_RUNTIME_DIR", runtime}, {"JITC_STORE", store}, {"JITC_AUTOSTART", "0"}, {"HOME", directory.path()}};
 };
 
 }  // namespace jitc::testing

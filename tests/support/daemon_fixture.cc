@@ -75,9 +75,7 @@ TestDaemon::TestDaemon(const StartOptions& options)
     arguments.insert(arguments.begin(), {"/bin/sh", "-c", commands});
   }
   std::vector<std::string> environment(options.environment);
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::string_view(*entry).substr(0, 5) != "JITC_") environment.emplace_back(*entry);
-  }
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   auto argument_pointers = pointers(arguments);
   auto environment_pointers = pointers(environment);
   const int error = posix_spawn(&pid_, arguments[0].c_str(), &actions, nullptr, argument_pointers.data(),

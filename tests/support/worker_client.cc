@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -117,6 +118,17 @@ void WorkerClient::set_spares(std::uint32_t count) {
   v1::WorkerCommand command;
   command.mutable_set_spares()->set_count(count);
   send(command);
+}
+
+void WorkerClient::leave_descriptors(std::size_t count) {
+  std::set<std::size_t> open;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/fd")) {
+    open.insert(std::stoul(entry.path().filename()));
+  }
+  rlimit limit{};
+  for (std::size_t free = 0; free < count; ++limit.rlim_cur) free += open.contains(limit.rlim_cur) ? 0 : 1;
+  limit.rlim_max = limit.rlim_cur;
+  if (prlimit(pid_, RLIMIT_NOFILE, &limit, nullptr) != 0) throw std::runtime_error("no limit of open files");
 }
 
 v1::WorkerReport WorkerClient::next(common::Fd* descriptor) {

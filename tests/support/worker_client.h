@@ -42,6 +42,9 @@ class WorkerClient {
   void cancel(std::uint64_t job);
   void set_spares(std::uint32_t count);
 
+  // Lowers the worker's limit of open files until it can open `count` more, whatever it has open now.
+  void leave_descriptors(std::size_t count);
+
   // Next report of any kind. Throws std::runtime_error when the worker is gone.
   v1::WorkerReport next(common::Fd* descriptor = nullptr);
   pid_t wait_started(std::uint64_t job);
