@@ -151,7 +151,7 @@ Result<Identity> read_identity(const std::string& runtime_dir) {
   return identity;
 }
 
-std::string_view build_version() { return JITC_VERSION; }
+const char* build_version() { return JITC_VERSION; }
 
 bool is_self_contained(const Request& request, const Identity& identity) {
   const CompilerIdentity* compiler = identity.compiler(request.compiler);

@@ -32,7 +32,7 @@ Result<void> write_identity(const std::string& runtime_dir, const Identity& iden
 // code is loaded. kRefused for another's, kUnreachable without one, kVersionSkew for one that cannot be understood.
 Result<Identity> read_identity(const std::string& runtime_dir);
 
-std::string_view build_version();  // of this build: the project's
+const char* build_version();  // of this build: the project's
 
 // May the store be read under this identity's key without asking the daemon? Only when nothing that enters the key can
 // have changed since the daemon wrote it: the embedded compiler of the same build, and no include roots. What external

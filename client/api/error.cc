@@ -3,6 +3,7 @@
 #include <new>
 
 #include "client/api/handles.h"
+#include "common/identity.h"
 
 namespace jitc::api {
 
@@ -70,4 +71,4 @@ void jitc_text_fail(jitc_text* text, const char* message) {
   }
 }
 
-const char* jitc_version(void) { return JITC_VERSION; }
+const char* jitc_version(void) { return jitc::common::build_version(); }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/context.h"
+#include "common/identity.h"
 
 namespace jitc::cli {
 namespace {
@@ -53,7 +54,7 @@ void add_version(CLI::App& app, Action& action) {
   auto* version = app.add_subcommand("version", "this program's version");
   version->callback([&action] {
     action = [] {
-      std::puts("jitc " JITC_VERSION);
+      std::printf("jitc %s\n", common::build_version());
       return 0;
     };
   });

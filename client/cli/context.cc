@@ -92,7 +92,8 @@ void add_timeout(CLI::App& app, double& seconds, const std::string& help) {
 }
 
 rpc::Daemon& daemon_client(const Context& context) {
-  static rpc::Daemon* const daemon = jitc_rpc_open(rpc::interface_version(JITC_VERSION), context.socket().c_str());
+  static rpc::Daemon* const daemon =
+      jitc_rpc_open(rpc::interface_version(common::build_version()), context.socket().c_str());
   if (daemon == nullptr) throw std::bad_alloc();  // the only reason, in a program that links its client
   return *daemon;
 }

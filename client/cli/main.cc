@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <string>
 
 #include "client/cli/context.h"
+#include "common/identity.h"
 
 namespace {
 
@@ -12,7 +14,7 @@ constexpr int kBug = 70;
 
 int run(int argc, char** argv) {
   CLI::App app("Compiles C sources once per node and keeps what it compiled.", "jitc");
-  app.set_version_flag("--version", "jitc " JITC_VERSION);
+  app.set_version_flag("--version", std::string("jitc ") + jitc::common::build_version());
   app.require_subcommand(1);
   app.footer(
       "Each subcommand has its own --help; exit codes are in 'jitc submit --help'.\n"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/identity.h"
+
 namespace jitc::rpc {
 namespace {
 
@@ -49,7 +51,7 @@ v1::HelloRequest hello_message() {
   v1::HelloRequest hello;
   hello.mutable_protocol()->set_oldest(kOldestProtocol);
   hello.mutable_protocol()->set_newest(kNewestProtocol);
-  hello.set_client("jitc " JITC_VERSION);
+  hello.set_client(std::string("jitc ") + common::build_version());
   return hello;
 }
 

@@ -60,7 +60,7 @@ class Daemon {
 };
 
 // What libjitc and libjitc-rpc.so must have in common, since they share the layouts of C++ types: the project's version
-// (JITC_VERSION), and the layouts that this compiler and standard library give.
+// (common::build_version), and the layouts that this compiler and standard library give.
 constexpr std::uint32_t interface_version(std::string_view project_version) {
   std::uint32_t hash = 2166136261;  // FNV-1a
   const auto mix = [&hash](std::uint32_t value) { hash = (hash ^ value) * 16777619; };

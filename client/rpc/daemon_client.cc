@@ -8,6 +8,7 @@
 
 #include "client/rpc/convert.h"
 #include "common/artifact.h"
+#include "common/identity.h"
 #include "common/runtime_dir.h"
 
 namespace jitc::rpc {
@@ -286,7 +287,7 @@ extern "C" {
 
 __attribute__((visibility("default"))) jitc::rpc::Daemon* jitc_rpc_open(std::uint32_t interface_version,
                                                                         const char* socket_path) {
-  if (interface_version != jitc::rpc::interface_version(JITC_VERSION)) return nullptr;
+  if (interface_version != jitc::rpc::interface_version(jitc::common::build_version())) return nullptr;
   try {
     return new jitc::rpc::DaemonClient(socket_path);
   } catch (const std::exception&) {  // no memory: a C border, and there is no text to give

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "common/identity.h"
+
 namespace jitc::rpc {
 namespace {
 
@@ -78,7 +80,8 @@ Result<Library> load() {
 Result<DaemonHandle> open_daemon(const std::string& socket_path) {
   const auto loaded = load();
   if (!loaded) return std::unexpected(loaded.error());
-  DaemonHandle daemon(loaded->open(interface_version(JITC_VERSION), socket_path.c_str()), CloseDaemon{loaded->close});
+  DaemonHandle daemon(loaded->open(interface_version(common::build_version()), socket_path.c_str()),
+                      CloseDaemon{loaded->close});
   if (daemon) return daemon;
   return fail(ErrorKind::kVersionSkew, "the daemon's client library is of another build", kLibraryName,
               "install libjitc.so and libjitc-rpc.so of one build");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "common/identity.h"
 #include "common/runtime_dir.h"
 #include "daemon/observe/log.h"
 
@@ -126,7 +127,7 @@ common::Result<void> Daemon::open_store() {
 
 common::Result<void> Daemon::describe() {
   common::Identity identity;
-  identity.version = JITC_VERSION;
+  identity.version = common::build_version();
   identity.pid = getpid();
   identity.compilers.push_back({"clang", {}, embedded_.embedded_identity});
   identity.compilers.insert(identity.compilers.end(), installed_.compilers.begin(), installed_.compilers.end());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/flags.h"
+#include "common/identity.h"
 
 namespace jitc::service {
 namespace {
@@ -274,7 +275,8 @@ common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const Hell
     return common::fail(ErrorKind::kVersionSkew,
                         "the client speaks versions " + versions(range.oldest(), range.newest()) +
                             " of the contract, this daemon " + versions(kOldestProtocol, kNewestProtocol),
-                        "jitcd " JITC_VERSION, "restart the daemon from the client's installation");
+                        std::string("jitcd ") + common::build_version(),
+                        "restart the daemon from the client's installation");
   }
   const common::Identity& identity = facts.identity;
   v1::HelloReply reply;

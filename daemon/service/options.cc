@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "common/identity.h"
 #include "common/runtime_dir.h"
 #include "daemon/service/process.h"
 
@@ -37,8 +38,9 @@ std::string default_store() {
 }  // namespace
 
 common::Result<CommandLine> read_command_line(int argc, const char* const* argv) {
+  const std::string version = std::string("jitcd ") + common::build_version();
   CLI::App app("jitcd: the node's compile service", "jitcd");
-  app.set_version_flag("--version", "jitcd " JITC_VERSION);
+  app.set_version_flag("--version", version);
   app.footer(kFooter);
   Options options;
   app.add_flag("--foreground", options.foreground, "do not detach; log to standard error");
@@ -57,7 +59,7 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   } catch (const CLI::CallForHelp&) {
     return CommandLine{std::nullopt, app.help()};
   } catch (const CLI::CallForVersion&) {
-    return CommandLine{std::nullopt, "jitcd " JITC_VERSION "\n"};
+    return CommandLine{std::nullopt, version + "\n"};
   } catch (const CLI::ParseError& error) {
     return common::fail(ErrorKind::kUsage, error.what(), "command line", "see jitcd --help");
   }

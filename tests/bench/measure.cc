@@ -14,6 +14,7 @@
 #include <random>
 #include <sstream>
 
+#include "common/identity.h"
 #include "common/runtime_dir.h"
 
 extern char** environ;
@@ -66,7 +67,7 @@ std::string fresh(std::string_view text) {
 
 std::unique_ptr<rpc::Daemon, void (*)(rpc::Daemon*)> open_daemon(const Places& places) {
   const std::string socket = places.runtime_dir + "/" + common::kSocketName;
-  return {jitc_rpc_open(rpc::interface_version(JITC_VERSION), socket.c_str()), jitc_rpc_close};
+  return {jitc_rpc_open(rpc::interface_version(common::build_version()), socket.c_str()), jitc_rpc_close};
 }
 
 common::Request request_of(std::string text) {

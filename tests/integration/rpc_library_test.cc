@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/identity.h"
 #include "tests/support/environment.h"
 #include "tests/support/fake_daemon.h"
 #include "tests/support/temporary_directory.h"
@@ -76,7 +77,7 @@ TEST(RpcLibrary, IsOpenedByItsOwnBuildOnly) {
   ASSERT_TRUE(open && close);
   EXPECT_EQ(open(rpc::interface_version("0.0.0"), "/nowhere/jitcd.sock"), nullptr);
   EXPECT_EQ(open(1, "/nowhere/jitcd.sock"), nullptr);
-  rpc::Daemon* daemon = open(rpc::interface_version(JITC_VERSION), "/nowhere/jitcd.sock");
+  rpc::Daemon* daemon = open(rpc::interface_version(common::build_version()), "/nowhere/jitcd.sock");
   ASSERT_NE(daemon, nullptr);
   close(daemon);
 }

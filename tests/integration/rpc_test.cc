@@ -15,6 +15,7 @@
 
 #include "client/rpc/daemon.h"
 #include "common/digest.h"
+#include "common/identity.h"
 #include "common/runtime_dir.h"
 #include "tests/support/fake_daemon.h"
 #include "tests/support/temporary_directory.h"
@@ -71,7 +72,7 @@ class RpcTest : public ::testing::Test {
   }
 
   std::unique_ptr<rpc::Daemon, decltype(&jitc_rpc_close)> client() {
-    return {jitc_rpc_open(rpc::interface_version(JITC_VERSION), socket.c_str()), &jitc_rpc_close};
+    return {jitc_rpc_open(rpc::interface_version(common::build_version()), socket.c_str()), &jitc_rpc_close};
   }
 
   static FakeDaemon::Script answering(const std::string& payload, const v1::Artifact& artifact = {}) {
@@ -87,7 +88,7 @@ class RpcTest : public ::testing::Test {
 };
 
 TEST_F(RpcTest, AnotherInterfaceVersionIsRefused) {
-  EXPECT_EQ(jitc_rpc_open(rpc::interface_version(JITC_VERSION) + 1, socket.c_str()), nullptr);
+  EXPECT_EQ(jitc_rpc_open(rpc::interface_version(common::build_version()) + 1, socket.c_str()), nullptr);
 }
 
 TEST_F(RpcTest, BytesThatCameInChunksAreWholeAndInOrder) {
