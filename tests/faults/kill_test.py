@@ -3,9 +3,9 @@
 the end no process, socket or temporary file is left."""
 import os
 import random
+import select
 import signal
 import sys
-import time
 
 from harness import Node, children
 
@@ -31,9 +31,9 @@ def victim(node, kind):
 
 def kill_at_random_moment(node, kind, running, generator):
     """The moment is random, not waited for: any of them must be survived."""
-    deadline = time.monotonic() + generator.uniform(0, 0.15)
-    while time.monotonic() < deadline and running.poll() is None:
-        os.sched_yield()
+    ended = os.pidfd_open(running.pid)
+    select.select([ended], [], [], generator.uniform(0, 0.15))
+    os.close(ended)
     pid = victim(node, kind)
     if pid is None:
         return False

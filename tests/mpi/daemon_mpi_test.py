@@ -5,6 +5,7 @@ usage: daemon_mpi_test.py BIN_DIRECTORY CLIENT_PROGRAM RANKS MPIRUN...
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -244,11 +245,12 @@ def out_of_memory():
 
 
 def slow_compiler(node):
-    """A compiler that tells that it runs, and does not end by itself."""
+    """A compiler that tells through a FIFO that it runs, and does not end by itself."""
     # Whatever else it is asked (its version, to preprocess) it answers as gcc does.
     path = node.write("slowcc", "#!/bin/sh\ncase \" $* \" in *' -shared '*) ;; *) exec gcc \"$@\";; esac\n"
-                                f"echo $$ > {node.scratch}/compiling\nexec sleep 600\n")
+                                f"echo > {node.scratch}/compiling\nexec sleep 600\n")
     path.chmod(0o755)
+    os.mkfifo(node.scratch / "compiling")
     return str(path)
 
 
@@ -260,9 +262,12 @@ def slow_node(**settings):
 
 
 def wait_for_compiler(node, job):
-    while not (node.scratch / "compiling").exists():
-        assert job.poll() is None, job.communicate()
-        time.sleep(0.02)
+    compiling = os.open(node.scratch / "compiling", os.O_RDONLY | os.O_NONBLOCK)
+    ended = os.pidfd_open(job.pid)
+    ready, _, _ = select.select([compiling, ended], [], [], 100)
+    os.close(compiling)
+    os.close(ended)
+    assert compiling in ready, job.communicate(timeout=1)
 
 
 def in_time(told, kinds, since):
