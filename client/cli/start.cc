@@ -1,23 +1,18 @@
 #include "client/cli/start.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <vector>
 
+#include "client/rpc/spawn.h"
 #include "common/runtime_dir.h"
 
 namespace jitc::cli {
@@ -63,63 +58,9 @@ std::optional<LockHolder> process_named_in_lock(const std::string& runtime_dir, 
   return named;
 }
 
-// The CPUs that this process was pinned to (a rank's core, perhaps) are not the daemon's: for the life of this object
-// the thread may run wherever its cpuset allows, and what it starts inherits that.
-class WholeCpuset {
- public:
-  WholeCpuset() {
-    saved_ = ::sched_getaffinity(0, sizeof before_, &before_) == 0;
-    cpu_set_t all;
-    std::memset(&all, 0xff, sizeof all);  // the kernel keeps the CPUs of the cpuset
-    if (saved_) ::sched_setaffinity(0, sizeof all, &all);
-  }
-  ~WholeCpuset() {
-    if (saved_) ::sched_setaffinity(0, sizeof before_, &before_);
-  }
-  WholeCpuset(const WholeCpuset&) = delete;
-  WholeCpuset& operator=(const WholeCpuset&) = delete;
-
- private:
-  cpu_set_t before_{};
-  bool saved_ = false;
-};
-
 std::string jitcd_path() {
-  std::error_code ignored;  // an empty path fails to start, with its own text
+  std::error_code ignored;  // without a folder it is looked for on the PATH
   return (std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "jitcd").string();
-}
-
-// Starts jitcd detached, its words going to `words`. In a session of its own, so that Ctrl-C here does not end it.
-Result<pid_t> spawn_jitcd(const std::string& path, const std::string& runtime_dir, int words) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, words, 1);
-  ::posix_spawn_file_actions_adddup2(&actions, words, 2);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-
-  std::string program = path;
-  std::string flag = "--runtime-dir=" + runtime_dir;
-  std::array<char*, 3> arguments = {program.data(), flag.data(), nullptr};
-  pid_t pid = -1;
-  int failed = 0;
-  {
-    const WholeCpuset unpinned;
-    failed = ::posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environ);
-  }
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0)
-    return fail_errno(ErrorKind::kUnreachable, failed, "the daemon cannot be started", path,
-                      "install jitcd beside jitc");
-  return pid;
 }
 
 ErrorKind kind_of_exit(int code) {
@@ -129,8 +70,9 @@ ErrorKind kind_of_exit(int code) {
 }
 
 // Waits for the end of a process that gets a daemon ready.
-Result<void> wait_for_end(int process, const Deadline& deadline) {
-  const auto got = wait_readable({process}, deadline, kStartSeconds);
+Result<void> watch(const rpc::FirstProcess& process, const Deadline& deadline) {
+  if (!process.handle) return {};
+  const auto got = wait_readable({process.handle.get()}, deadline, kStartSeconds);
   if (!got) return std::unexpected(got.error());
   if (*got == 0)
     return fail(ErrorKind::kTimedOut, "the daemon did not get ready", "jitcd",
@@ -145,18 +87,14 @@ Result<void> start_daemon(const Context& context, const Deadline& deadline) {
   const Fd words(::memfd_create("jitcd-words", MFD_CLOEXEC));
   if (!words) return fail_errno(ErrorKind::kInternal, errno, "no memory file can be made", "jitcd-words");
   const std::string path = jitcd_path();
-  const auto pid = spawn_jitcd(path, context.runtime_dir, words.get());
-  if (!pid) return std::unexpected(pid.error());
-  const Fd process = open_process(*pid);
-  const auto waited = wait_for_end(process.get(), deadline);
-  if (!waited) ::kill(*pid, SIGTERM);
-  int status = 0;
-  ::waitpid(*pid, &status, 0);
-  if (!waited) return waited;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  const auto process = rpc::spawn_daemon(path, context.runtime_dir, words.get());
+  if (!process) return std::unexpected(process.error());
+  const auto watched = watch(*process, deadline);
+  if (!watched) rpc::end_daemon(*process);
+  const int code = rpc::exit_code(*process);
+  if (!watched || code == 0) return watched;
   std::string text = common::read_all(words.get(), "jitcd-words").value_or("");
   while (text.ends_with('\n')) text.pop_back();
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   return fail(kind_of_exit(code), "the daemon did not start: " + (text.empty() ? "it gave no reason" : text), path,
               "see jitcd.log in " + context.runtime_dir);
 }
