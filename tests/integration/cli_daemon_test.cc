@@ -1,31 +1,20 @@
 // `jitc` with the real daemon: starting it, stopping it, and what happens when it is stopped or killed.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "tests/support/command.h"
 
 namespace jitc {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-using ::testing::HasSubstr;
-using testing::Process;
-
-constexpr const char* kSource = "int f(void) { return 42; }\n";
 
 class CliDaemonTest : public testing::CommandTest {
  protected:

@@ -1,12 +1,7 @@
 // What goes into `jitc` and comes out of it: -o, standard input, standard output.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <nlohmann/json.hpp>
 
 #include "tests/support/command.h"
 #include "tests/support/fake_daemon.h"
@@ -14,13 +9,7 @@
 namespace jitc {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using testing::FakeDaemon;
-using ::testing::HasSubstr;
-using testing::Process;
-
-constexpr const char* kSource = "int f(void) { return 1; }\n";
 
 // The source is in the store: no daemon is needed.
 class CliStreamsTest : public testing::CommandTest {

@@ -1,14 +1,10 @@
 // `jitc` as a process: what it prints where, its exit codes, what it asks the daemon and what it does not.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <cstring>
 #include <future>
 #include <latch>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/command.h"
 #include "tests/support/fake_daemon.h"
@@ -16,14 +12,8 @@
 namespace jitc {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using testing::FakeDaemon;
-using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::Process;
-
-constexpr const char* kSource = "int f(void) { return 1; }\n";
 
 class CliTest : public testing::CommandTest {
  protected:

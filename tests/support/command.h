@@ -1,10 +1,13 @@
 // `jitc` as a process, in a world of its own: runtime directory, store and settings of one test.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,8 @@ namespace jitc::testing {
 
 class CommandTest : public ::testing::Test {
  protected:
+  static constexpr const char* kSource = "int f(void) { return 42; }\n";
+
   CommandTest() {
     std::filesystem::create_directory(runtime);
     std::filesystem::permissions(runtime, std::filesystem::perms::owner_all);
@@ -88,3 +93,11 @@ class CommandTest : public ::testing::Test {
 };
 
 }  // namespace jitc::testing
+
+// What every test of the command calls by its short name.
+namespace jitc {
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::Process;
+}  // namespace jitc

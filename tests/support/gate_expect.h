@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -51,3 +53,17 @@ inline gate::Demand demand_of(const std::string& source, const std::string& mani
 }
 
 }  // namespace jitc::testing
+
+// What every test of the gate calls by its short name.
+namespace jitc::gate {
+using common::ErrorKind;
+using testing::demand_of;
+using testing::expect_delivered;
+using testing::expect_same_failure;
+using testing::expect_works_again;
+using testing::GateWorld;
+using ::testing::HasSubstr;
+using testing::kSource;
+using testing::request_for;
+using namespace std::chrono_literals;
+}  // namespace jitc::gate

@@ -12,28 +12,51 @@
 
 namespace jitc::testing {
 
+inline schedule::Limits limits(std::uint32_t slots, std::uint64_t budget = std::uint64_t{1} << 40) {
+  return {.slots = slots, .budget_bytes = budget};
+}
+
+inline common::Digest schedule_key(std::uint64_t number) {
+  common::Digest digest;
+  for (std::size_t i = 0; i < 8; ++i) digest.bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
+  return digest;
+}
+
+inline schedule::Submission of(std::uint64_t key_number, std::string client = "A", std::uint64_t bytes = 1000) {
+  schedule::Submission submission;
+  submission.key = schedule_key(key_number);
+  submission.client = std::move(client);
+  submission.name = "source " + std::to_string(key_number);
+  submission.features.bytes = bytes;
+  return submission;
+}
+
+inline schedule::Submission prefetch(schedule::Submission submission) {
+  submission.prefetch = true;
+  return submission;
+}
+
+inline schedule::Submission no_cache(schedule::Submission submission) {
+  submission.no_cache = true;
+  return submission;
+}
+
+inline common::Error invalid_source() {
+  return {.kind = common::ErrorKind::kInvalidSource,
+          .message = "expected ';'",
+          .diagnostics = {{"error", 3, 4, "expected ';'"}}};
+}
+
+// Of a model that has learnt nothing yet.
+inline std::uint64_t reservation_of(const schedule::Submission& submission) {
+  return schedule::MemoryModel::reservation_for(schedule::MemoryModel().predict(submission.features));
+}
+
 class SchedulerDriver {
  public:
   using Kind = schedule::CompileOutcome::Kind;
 
   explicit SchedulerDriver(const schedule::Limits& limits) : scheduler(limits) {}
-
-  static schedule::Limits limits(std::uint32_t slots, std::uint64_t budget = std::uint64_t{1} << 40) {
-    return {.slots = slots, .budget_bytes = budget};
-  }
-  static common::Digest key(std::uint64_t number) {
-    common::Digest digest;
-    for (std::size_t i = 0; i < 8; ++i) digest.bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
-    return digest;
-  }
-  static schedule::Submission of(std::uint64_t key_number, std::string client = "A", std::uint64_t bytes = 1000) {
-    schedule::Submission submission;
-    submission.key = key(key_number);
-    submission.client = std::move(client);
-    submission.name = "source " + std::to_string(key_number);
-    submission.features.bytes = bytes;
-    return submission;
-  }
 
   // Submits; returns the waiter. The look-up is open until miss() or hit().
   schedule::WaiterId submit(const schedule::Submission& submission) {

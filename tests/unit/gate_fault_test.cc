@@ -1,14 +1,9 @@
 // The gate when ranks are late, lost or without memory, when the store hangs and when the communicator fails: nobody
 // waits for ever, and nobody alone succeeds or fails.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <thread>
 
@@ -18,17 +13,7 @@
 namespace jitc::gate {
 namespace {
 
-using common::ErrorKind;
-using testing::demand_of;
-using testing::expect_delivered;
-using testing::expect_same_failure;
-using testing::expect_works_again;
-using testing::GateWorld;
-using ::testing::HasSubstr;
-using testing::kSource;
-using testing::request_for;
 using testing::TestRank;
-using namespace std::chrono_literals;
 
 class GateFault : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, GateFault, ::testing::Values(2, 4, 7));

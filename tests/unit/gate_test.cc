@@ -1,11 +1,6 @@
 // The gate over simulated ranks: whatever each rank sees, all end with the same module or the same failure, and the
 // counters say who worked.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <chrono>
-#include <new>
 #include <random>
 
 #include "tests/support/gate_expect.h"
@@ -14,17 +9,7 @@ namespace jitc::gate {
 namespace {
 
 using common::Error;
-using common::ErrorKind;
 using testing::call_answer;
-using testing::demand_of;
-using testing::expect_delivered;
-using testing::expect_same_failure;
-using testing::expect_works_again;
-using testing::GateWorld;
-using ::testing::HasSubstr;
-using testing::kSource;
-using testing::request_for;
-using namespace std::chrono_literals;
 
 class GateOfSize : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, GateOfSize, ::testing::Values(1, 2, 4, 7));

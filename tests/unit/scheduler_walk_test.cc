@@ -35,7 +35,7 @@ class Walk {
   }
 
   Limits some_limits() {
-    Limits limits = SchedulerDriver::limits(static_cast<std::uint32_t>(1 + pick(6)), (50 + pick(2000)) << 20);
+    Limits limits = testing::limits(static_cast<std::uint32_t>(1 + pick(6)), (50 + pick(2000)) << 20);
     limits.queue_length = static_cast<std::uint32_t>(chance(30) ? 1 + pick(10) : 1000);
     limits.pressure = chance(10);
     limits.crash_tries = static_cast<std::uint32_t>(1 + pick(3));
@@ -72,7 +72,7 @@ class Walk {
   }
 
   void submit() {
-    Submission submission = SchedulerDriver::of(pick(40), std::string(1, static_cast<char>('A' + pick(4))));
+    Submission submission = testing::of(pick(40), std::string(1, static_cast<char>('A' + pick(4))));
     submission.features.bytes = std::uint64_t{1} << pick(22);
     submission.features.compiler = chance(50) ? "gcc" : "clang";
     submission.prefetch = chance(20);

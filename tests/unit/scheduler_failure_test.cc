@@ -1,0 +1,217 @@
+// Compiles that fail: what is tried again and how, what is remembered.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/scheduler_driver.h"
+
+namespace jitc::schedule {
+namespace {
+
+using common::Error;
+using common::ErrorKind;
+using ::testing::HasSubstr;
+using testing::invalid_source;
+using testing::limits;
+using testing::no_cache;
+using testing::of;
+using testing::reservation_of;
+using testing::SchedulerDriver;
+using Kind = CompileOutcome::Kind;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// ---- the ladder -----------------------------------------------------------------------------------------------------
+
+TEST(OutOfMemory, IsTriedAgainAloneWithTwiceTheReservation) {
+  SchedulerDriver driver(limits(4));
+  const WaiterId big = driver.enqueue(of(1, "A", 1'000'000));
+  const WaiterId other = driver.enqueue(of(2, "B", 100));
+  const FlightId flight = driver.flight_of(big);
+  const std::uint64_t first_limit = driver.started[0].limit_bytes;
+  const std::uint64_t other_reserved = reservation_of(of(2, "B", 100));
+  const std::uint64_t first_reserved = driver.counters().reserved_bytes - other_reserved;
+  driver.end(flight, Kind::kOutOfMemory, {}, first_limit);
+  EXPECT_FALSE(driver.running.contains(flight));  // something runs
+  driver.finish(driver.flight_of(other));
+  ASSERT_TRUE(driver.running.contains(flight));
+  const Compile& second = driver.started.back();
+  EXPECT_TRUE(second.alone);
+  EXPECT_EQ(second.attempt, 2U);
+  EXPECT_EQ(second.limit_bytes, 2 * first_limit);
+  EXPECT_EQ(driver.counters().reserved_bytes, 2 * first_reserved);
+  const WaiterId beside = driver.enqueue(of(3));
+  EXPECT_FALSE(driver.running.contains(driver.flight_of(beside)));
+  driver.finish(flight);
+  EXPECT_EQ(driver.answer(big).kind, Answer::Kind::kDone);
+  ASSERT_EQ(driver.answer(big).rungs.size(), 1U);
+  EXPECT_THAT(driver.answer(big).rungs[0], HasSubstr("alone"));
+  EXPECT_EQ(driver.counters().retries, 1U);
+  EXPECT_EQ(driver.counters().out_of_memory, 0U);
+  EXPECT_TRUE(driver.running.contains(driver.flight_of(beside)));
+}
+
+TEST(OutOfMemory, AlwaysTooLargeIsAnsweredAfterTheTriesAndTheQueueGoesOn) {
+  SchedulerDriver driver(limits(2, 300 * kMiB));
+  const WaiterId waiter = driver.enqueue(of(1, "A", 5'000'000));
+  const WaiterId other = driver.enqueue(of(2, "B", 100));
+  const FlightId flight = driver.flight_of(waiter);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (!driver.running.contains(flight)) driver.finish(driver.running.begin()->first);
+    driver.end(flight, Kind::kOutOfMemory, {.log = "bad_alloc"}, 299 * kMiB);
+  }
+  const Answer& answer = driver.answer(waiter);
+  EXPECT_EQ(answer.error.kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(answer.error.tries, 2U);
+  EXPECT_EQ(answer.error.budget_bytes, 300 * kMiB);
+  EXPECT_GE(answer.error.needed_bytes, 300 * kMiB);
+  EXPECT_EQ(answer.error.thing, "source 1");
+  EXPECT_THAT(answer.error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
+  EXPECT_EQ(answer.error.log, "bad_alloc");
+  EXPECT_EQ(driver.counters().out_of_memory, 1U);
+  EXPECT_EQ(driver.counters().compiles_failed, 1U);
+  EXPECT_TRUE(driver.is_answered(other) || driver.running.contains(driver.flight_of(other)));
+}
+
+TEST(OutOfMemory, BelowTheBudgetTheRemedyIsNotTheBudget) {
+  SchedulerDriver driver(limits(1));
+  const WaiterId waiter = driver.enqueue(of(1));
+  const FlightId flight = driver.flight_of(waiter);
+  driver.end(flight, Kind::kOutOfMemory);
+  driver.end(flight, Kind::kOutOfMemory);
+  EXPECT_EQ(driver.answer(waiter).error.remedy.find("JITC_MEMORY_BUDGET"), std::string::npos);
+  EXPECT_EQ(driver.answer(waiter).error.needed_bytes, driver.started[1].limit_bytes);
+}
+
+TEST(OutOfMemory, TeachesTheModelSoThatTheNextOfItsKindFits) {
+  SchedulerDriver driver(limits(1));
+  driver.enqueue(of(1, "A", 1'000'000));
+  const std::uint64_t limit = driver.started[0].limit_bytes;
+  driver.end(driver.started[0].flight, Kind::kOutOfMemory);  // no peak was seen: it needs its limit at least
+  driver.cancel(driver.started[0].flight);
+  driver.end(driver.started[0].flight, Kind::kFailed);
+  driver.enqueue(of(2, "A", 1'000'000));
+  EXPECT_GE(driver.view(driver.started.back().flight).predicted_bytes, limit - kMiB);
+  EXPECT_GT(driver.started.back().limit_bytes, limit);
+}
+
+// A prediction above the budget, a limit below both: the failure says nothing against the prediction.
+TEST(OutOfMemory, BelowThePredictionTeachesNothing) {
+  const Submission large = of(1, "A", 5'000'000);
+  const std::uint64_t predicted = MemoryModel().predict(large.features);
+  SchedulerDriver driver(limits(1, 100 * kMiB));
+  driver.enqueue(large);
+  driver.end(driver.started[0].flight, Kind::kOutOfMemory, {}, 99 * kMiB);
+  EXPECT_GE(driver.scheduler.memory_model().predict(large.features), predicted - kMiB);
+}
+
+TEST(OutOfMemory, TheRetryIsNotStarvedBySmallOnes) {
+  SchedulerDriver driver(limits(2));
+  const WaiterId big = driver.enqueue(of(1, "A", 1'000'000));
+  const FlightId flight = driver.flight_of(big);
+  std::uint64_t next = 10;
+  driver.enqueue(of(next++, "B"));
+  driver.enqueue(of(next++, "B"));
+  driver.end(flight, Kind::kOutOfMemory);
+  int others = 0;
+  while (!driver.running.contains(flight) && others < 100) {
+    driver.enqueue(of(next++, "B"));
+    driver.advance(1);
+    driver.finish(driver.running.begin()->first);
+    ++others;
+  }
+  EXPECT_LE(others, 10);
+}
+
+TEST(Crash, IsTriedAgainThenAnswered) {
+  SchedulerDriver driver(limits(2));
+  const WaiterId waiter = driver.enqueue(of(1));
+  const FlightId flight = driver.flight_of(waiter);
+  const Error error{.kind = ErrorKind::kCompilerCrashed, .message = "signal 11", .log = "stack"};
+  driver.end(flight, Kind::kCrashed, error);
+  ASSERT_EQ(driver.started.size(), 2U);
+  EXPECT_FALSE(driver.started[1].alone);
+  EXPECT_EQ(driver.started[1].limit_bytes, driver.started[0].limit_bytes);
+  driver.end(flight, Kind::kCrashed, error);
+  EXPECT_EQ(driver.started.size(), 2U);
+  EXPECT_EQ(driver.answer(waiter).error.kind, ErrorKind::kCompilerCrashed);
+  EXPECT_EQ(driver.answer(waiter).error.tries, 2U);
+  EXPECT_EQ(driver.answer(waiter).error.log, "stack");
+  EXPECT_EQ(driver.answer(waiter).rungs.size(), 1U);
+  EXPECT_EQ(driver.counters().retries, 1U);
+  EXPECT_EQ(driver.counters().compiles_failed, 1U);
+}
+
+TEST(Crash, ALostWorkerRequeuesWhatRanInFrontOfTheRest) {
+  SchedulerDriver driver(limits(2));
+  for (std::uint64_t i = 0; i < 4; ++i) driver.enqueue(of(i));
+  const FlightId first = driver.started[0].flight, second = driver.started[1].flight;
+  driver.end(second, Kind::kWorkerLost);
+  driver.end(first, Kind::kWorkerLost);
+  EXPECT_EQ(driver.running.size(), 2U);
+  EXPECT_TRUE(driver.running.contains(first) && driver.running.contains(second));
+  const WaiterId waiter = 1;
+  driver.end(first, Kind::kWorkerLost);
+  EXPECT_EQ(driver.answer(waiter).error.kind, ErrorKind::kInternal);
+  // Nobody's fault that would last: the next request compiles.
+  driver.enqueue(of(0));
+  EXPECT_EQ(driver.counters().failures_remembered, 0U);
+}
+
+// ---- failures -------------------------------------------------------------------------------------------------------
+
+TEST(Failures, AreAnsweredAgainAtOnceAndIdenticallyForAStatedTime) {
+  SchedulerDriver driver(limits(1));
+  const WaiterId first = driver.enqueue(of(1));
+  driver.end(driver.flight_of(first), Kind::kFailed, invalid_source());
+  EXPECT_EQ(driver.answer(first).error.diagnostics, invalid_source().diagnostics);
+  driver.advance(29.9);
+  const WaiterId second = driver.submit(of(1));
+  EXPECT_EQ(driver.answer(second).error, driver.answer(first).error);
+  EXPECT_EQ(driver.answer(second).flight, kNoFlight);
+  EXPECT_EQ(driver.counters().failures_remembered, 1U);
+  EXPECT_EQ(driver.counters().compiles_started, 1U);
+  ASSERT_TRUE(driver.scheduler.next_deadline());
+  driver.advance(0.1);
+  EXPECT_EQ(driver.deadline(), driver.now);
+  driver.tick();
+  EXPECT_FALSE(driver.scheduler.next_deadline());
+  driver.enqueue(of(1));
+  EXPECT_EQ(driver.counters().compiles_started, 2U);
+}
+
+TEST(Failures, OnlyLastingOnesAreRemembered) {
+  const std::pair<ErrorKind, bool> cases[] = {{ErrorKind::kInvalidSource, true},   {ErrorKind::kRefused, true},
+                                              {ErrorKind::kCompilerCrashed, true}, {ErrorKind::kTimedOut, false},
+                                              {ErrorKind::kInternal, false},       {ErrorKind::kStoreFull, false},
+                                              {ErrorKind::kCancelled, false}};
+  for (const auto& [kind, remembered] : cases) {
+    SchedulerDriver driver(limits(1));
+    driver.end(driver.flight_of(driver.enqueue(of(1))), Kind::kFailed, {.kind = kind});
+    const WaiterId again = driver.submit(of(1));
+    EXPECT_EQ(driver.is_answered(again), remembered) << common::name_of(kind);
+  }
+}
+
+TEST(Failures, NoCacheCompilesAgainAndItsSuccessClearsTheMemory) {
+  SchedulerDriver driver(limits(1));
+  driver.end(driver.flight_of(driver.enqueue(of(1))), Kind::kFailed, invalid_source());
+  const WaiterId again = driver.submit(no_cache(of(1)));
+  ASSERT_EQ(driver.started.size(), 2U);
+  driver.finish(driver.started[1].flight);
+  EXPECT_EQ(driver.answer(again).kind, Answer::Kind::kDone);
+  driver.submit(of(1));
+  EXPECT_EQ(driver.look_ups.size(), 1U);
+}
+
+TEST(Failures, AreBounded) {
+  SchedulerDriver driver(limits(1));
+  for (std::uint64_t i = 0; i < 1500; ++i) {
+    driver.advance(0.001);
+    driver.end(driver.flight_of(driver.enqueue(of(i))), Kind::kFailed, invalid_source());
+  }
+  EXPECT_TRUE(driver.is_answered(driver.submit(of(1499))));
+  EXPECT_FALSE(driver.is_answered(driver.submit(of(0))));
+}
+
+}  // namespace
+}  // namespace jitc::schedule

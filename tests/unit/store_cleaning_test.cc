@@ -1,0 +1,253 @@
+// What the store removes: the least recently used, and what dead writers left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/store_fixture.h"
+
+namespace jitc::store {
+namespace {
+
+namespace fs = std::filesystem;
+using common::LookupOutcome;
+using common::Owner;
+using common::owner_of;
+using common::temp_name;
+using ::testing::HasSubstr;
+using testing::StoreTest;
+using namespace std::chrono_literals;
+
+// ---- eviction -------------------------------------------------------------------------------------------------------
+
+class EvictionTest : public StoreTest {
+ protected:
+  // Entries 0..count-1, used one day apart, the first longest ago, the last two days ago.
+  void fill(Store& store, int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(publish(store, key_of(i)));
+      set_used(path_of(key_of(i)), now_ - 24h * (count + 1 - i));
+    }
+  }
+  std::set<int> left(int count) {
+    std::set<int> numbers;
+    for (int i = 0; i < count; ++i) {
+      if (fs::exists(path_of(key_of(i)))) numbers.insert(i);
+    }
+    return numbers;
+  }
+  Options at_most(std::uint64_t entries) {
+    Options some = options();
+    some.max_entries = entries;
+    return some;
+  }
+  const FileTime now_ = std::chrono::system_clock::now();
+};
+
+TEST_F(EvictionTest, TheLeastRecentlyUsedGoFirst) {
+  const auto store = open(at_most(10));
+  fill(*store, 12);
+  EXPECT_EQ(look_up(*store, key_of(0)), LookupOutcome::kFound);  // used now
+  store->touch(key_of(1));
+  const Cleaned cleaned = store->clean();
+  EXPECT_TRUE(cleaned.done);
+  EXPECT_EQ(cleaned.evicted, 3U);
+  EXPECT_EQ(left(12), (std::set<int>{0, 1, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(cleaned.entries_left, 9U);
+  EXPECT_EQ(store->counters().evicted, 3U);
+}
+
+TEST_F(EvictionTest, BytesCountToo) {
+  const std::uint64_t one = kElf.size() + tail_of(key_of(1)).size();
+  Options some = options();
+  some.max_bytes = 10 * one;
+  const auto store = open(some);
+  fill(*store, 10);
+  EXPECT_EQ(store->clean().evicted, 0U);
+  EXPECT_FALSE(store->wants_cleaning());
+  ASSERT_TRUE(publish(*store, key_of(10)));
+  EXPECT_TRUE(store->wants_cleaning());
+  EXPECT_EQ(store->clean().evicted, 2U);
+  EXPECT_EQ(store->size_bytes(), 9 * one);
+  EXPECT_FALSE(store->wants_cleaning());
+}
+
+TEST_F(EvictionTest, WhatWasUsedWithinTheHourStaysWhateverTheLimit) {
+  const auto store = open(at_most(1));
+  fill(*store, 3);
+  set_used(path_of(key_of(1)), now_ - 59min);
+  set_used(path_of(key_of(2)), now_ - 61min);
+  ASSERT_TRUE(publish(*store, key_of(3)));
+  store->clean();
+  EXPECT_EQ(left(4), (std::set<int>{1, 3}));
+}
+
+TEST_F(EvictionTest, NoLimitEvictsNothing) {
+  Options unlimited = at_most(0);
+  unlimited.max_bytes = 0;
+  const auto store = open(unlimited);
+  fill(*store, 5);
+  EXPECT_TRUE(store->wants_cleaning());  // it has never looked
+  EXPECT_EQ(store->clean().evicted, 0U);
+  EXPECT_FALSE(store->wants_cleaning());
+}
+
+TEST_F(EvictionTest, AnEntryDated2099TakesItsPlaceInTheOrder) {
+  const auto store = open(at_most(4));
+  fill(*store, 4);
+  set_used(path_of(key_of(0)), now_ + 24h * 365 * 70);
+  EXPECT_EQ(store->clean().evicted, 0U);
+  FileInfo info;
+  real_file_system().status(path_of(key_of(0)), info);
+  EXPECT_LE(info.used, std::chrono::system_clock::now());
+  EXPECT_GE(info.used, now_ - 1min);
+}
+
+// The clock stepped back: everything seems to come from the future, and still the limit holds, in the same order.
+TEST_F(EvictionTest, AClockThatStepsBackDoesNotStopEviction) {
+  const auto store = open(at_most(4));
+  fill(*store, 6);
+  files_.clock = now_ - 24h * 365;
+  EXPECT_EQ(store->clean().evicted, 3U);
+  EXPECT_EQ(left(6), (std::set<int>{3, 4, 5}));
+}
+
+TEST_F(EvictionTest, AUseBetweenTheScanAndTheRemovalSaves) {
+  const auto store = open(at_most(4));
+  fill(*store, 5);
+  bool listed = false;
+  files_.before = [&](const std::string& operation) {
+    if (operation == "unlink" && !std::exchange(listed, true)) set_used(path_of(key_of(1)), now_);
+  };
+  store->clean();
+  EXPECT_EQ(left(5), (std::set<int>{1, 3, 4}));  // 2 went instead
+}
+
+// On another node another cleaner was faster: its removals count as room, nothing fails, nobody removes too much.
+TEST_F(EvictionTest, FilesThatAreGoneAreNormal) {
+  const auto store = open(at_most(10));
+  fill(*store, 12);
+  bool done = false;
+  files_.before = [&](const std::string& operation) {
+    if (operation == "unlink" && !std::exchange(done, true)) {
+      for (int i = 0; i < 3; ++i) fs::remove(path_of(key_of(i)));
+    }
+  };
+  const Cleaned cleaned = store->clean();
+  EXPECT_EQ(cleaned.evicted, 0U);
+  EXPECT_EQ(cleaned.entries_left, 9U);
+  EXPECT_EQ(left(12).size(), 9U);
+}
+
+TEST_F(EvictionTest, TwoCleanersAndReadersAtOnce) {
+  constexpr int kEntries = 200;
+  std::vector<std::unique_ptr<Store>> stores;
+  stores.reserve(4);
+  for (int i = 0; i < 4; ++i) stores.push_back(open(at_most(100)));
+  fill(*stores[0], kEntries);
+  std::barrier start(4);
+  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<int> cleaned{0}, corrupt{0};
+  std::vector<std::thread> threads;
+  threads.reserve(stores.size());
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      if (i < 2) {
+        const Cleaned result = stores[i]->clean();
+        cleaned += result.done ? 1 : 0;
+        evicted += result.evicted;
+        return;
+      }
+      for (int number = 0; number < kEntries; ++number) {
+        if (look_up(*stores[i], key_of(number)) == LookupOutcome::kCorrupt) ++corrupt;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_GE(cleaned, 1);
+  EXPECT_EQ(corrupt, 0);
+  EXPECT_EQ(left(kEntries).size(), kEntries - evicted);  // each removed once
+}
+
+TEST_F(EvictionTest, OneCleanerAtATimeOnANode) {
+  const auto store = open(at_most(100)), other = open(at_most(100));
+  bool tried = false;
+  files_.before = [&](const std::string& operation) {
+    if (operation != "list" || std::exchange(tried, true)) return;
+    EXPECT_FALSE(other->clean().done);
+    EXPECT_TRUE(other->wants_cleaning());  // it has not looked itself
+  };
+  EXPECT_TRUE(store->clean().done);
+  EXPECT_TRUE(tried);
+  EXPECT_TRUE(other->clean().done);  // the turn was given back
+}
+
+TEST_F(EvictionTest, StrangeFilesAreLeftAlone) {
+  const auto store = open(at_most(1));
+  fill(*store, 1);
+  const std::string shard = fs::path(path_of(key_of(0))).parent_path();
+  overwrite(shard + "/notes.txt", "mine");
+  overwrite(options().directory + "/v1/README", "mine");
+  set_used(shard + "/notes.txt", FileTime(1s));
+  store->clean();
+  EXPECT_EQ(bytes_of(shard + "/notes.txt"), "mine");
+  EXPECT_EQ(left(1).size(), 1U);
+}
+
+// ---- temporary files ------------------------------------------------------------------------------------------------
+
+TEST_F(StoreTest, TempsOfDeadWritersGoThoseOfLivingOnesStay) {
+  const auto store = open();
+  const Owner self = Owner::this_process();
+  const auto put = [this](const Owner& owner, FileTime used) {
+    const std::string path = temps() + "/" + temp_name(owner);
+    overwrite(path, "partial");
+    set_used(path, used);
+    return path;
+  };
+  const FileTime now = std::chrono::system_clock::now();
+  Owner dead = self, recycled = self, rebooted = self, elsewhere = self, container = self;
+  dead.pid = 4'000'000;  // above every pid_max
+  recycled.start += 1;
+  rebooted.boot = "00000000-0000-0000-0000-000000000000-1";
+  elsewhere.host = "another.node.example";
+  container.boot = container.boot.substr(0, container.boot.rfind('-')) + "-17";
+  const std::string gone[] = {put(dead, now), put(recycled, now), put(rebooted, now), put(elsewhere, now - 25h),
+                              put(container, now - 25h)};
+  const std::string kept[] = {put(self, now - 48h), put(elsewhere, now), put(container, now - 23h)};
+  overwrite(temps() + "/strange", "");
+  EXPECT_EQ(store->clean().stale_temps, std::size(gone));
+  EXPECT_EQ(store->counters().stale_temps, std::size(gone));
+  for (const std::string& path : gone) EXPECT_FALSE(fs::exists(path)) << path;
+  for (const std::string& path : kept) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_TRUE(fs::exists(temps() + "/strange"));
+}
+
+TEST(TempName, SaysItsOwner) {
+  const Owner owner{
+      .host = "node.with.dots", .boot = "1b4e28ba-2fa1-11d2-883f-0016d3cca427-4026531836", .pid = 17, .start = 99};
+  const std::string name = temp_name(owner);
+  EXPECT_THAT(name, HasSubstr("node.with.dots.1b4e28ba-2fa1-11d2-883f-0016d3cca427-4026531836.17.99."));
+  const Owner read = owner_of(name).value_or(Owner{});
+  EXPECT_EQ(read.host, owner.host);
+  EXPECT_EQ(read.boot, owner.boot);
+  EXPECT_EQ(read.pid, owner.pid);
+  EXPECT_EQ(read.start, owner.start);
+  EXPECT_NE(temp_name(owner), name);
+  for (const char* strange : {"", ".", "....", "a.b.c.d.e", "a.b.1.x.e", "b.1.2.e", "a.b.99999999999999.1.e"}) {
+    EXPECT_FALSE(owner_of(strange)) << strange;
+  }
+}
+
+}  // namespace
+}  // namespace jitc::store
