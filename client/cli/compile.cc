@@ -90,9 +90,9 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   events.failure = [&](const common::Error& error) { outcome.error = error; };
   events.warning = [&](std::string_view text) { outcome.warnings.emplace_back(text); };
   daemon.compile(source.request, options, events);
-  // The client knows what was left when it was asked, not what the user gave.
+  // The client knows what was left when it was asked, not what the user gave. What to do is the client's to say.
   if (outcome.error && outcome.error->kind == ErrorKind::kTimedOut)
-    if (auto in_time = deadline.check(); !in_time) outcome.error = std::move(in_time.error());
+    if (auto in_time = deadline.check(); !in_time) outcome.error->message = std::move(in_time.error().message);
   return outcome;
 }
 

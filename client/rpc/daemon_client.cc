@@ -35,17 +35,30 @@ auto guarded(Work work) -> decltype(work()) {
 }
 
 template <class Reply>
-Result<Reply> finish_unary(grpc::ClientAsyncResponseReader<Reply>& reader, grpc::ClientContext& context, Wait& wait,
-                           const std::string& socket_path) {
+struct UnaryCall : Call {
   Reply reply;
   grpc::Status status;
-  reader.Finish(&reply, &status, wait.tag());
-  if (auto done = wait.next(context); !done) {
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader;
+};
+
+struct CompileCall : Call {
+  v1::CompileEvent event;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncReader<v1::CompileEvent>> reader;
+};
+
+// `start(stub, context)` begins the call and gives its reader.
+template <class Reply, class Start>
+Result<Reply> ask(v1::Compiler::Stub& stub, Wait& wait, Start start, const std::string& socket_path) {
+  const auto call = std::make_shared<UnaryCall<Reply>>();
+  call->reader = start(stub, call->context);
+  call->reader->Finish(&call->reply, &call->status, wait.tag());
+  if (auto done = wait.next(call); !done) {
     done.error().thing = socket_path;
     return std::unexpected(std::move(done.error()));
   }
-  if (!status.ok()) return std::unexpected(to_error(status, socket_path));
-  return reply;
+  if (!call->status.ok()) return std::unexpected(to_error(call->status, socket_path));
+  return std::move(call->reply);
 }
 
 template <class Reply>
@@ -108,10 +121,11 @@ Result<std::shared_ptr<DaemonClient::Connection>> DaemonClient::connect(Wait& wa
   connection->channel = grpc::CreateCustomInsecureChannelFromFd("jitcd", socket->release(), arguments);
   connection->stub = v1::Compiler::NewStub(connection->channel);
 
-  grpc::ClientContext context;
-  auto reader = connection->stub->AsyncHello(&context, hello_message(), wait.queue());
-  auto hello = finish_unary(*reader, context, wait, socket_path_);
-  if (!hello) return std::unexpected(std::move(hello.error()));
+  const auto start = [&](auto& stub, auto& context) {
+    return stub.AsyncHello(&context, hello_message(), wait.queue());
+  };
+  const auto hello = ask<v1::HelloReply>(*connection->stub, wait, start, socket_path_);
+  if (!hello) return std::unexpected(hello.error());
   if (auto fits = check_version(*hello); !fits) return std::unexpected(std::move(fits.error()));
   return connection;
 }
@@ -150,11 +164,7 @@ auto DaemonClient::on_connection(Wait& wait, Use use) -> decltype(use(std::declv
 
 template <class Reply, class Start>
 Result<Reply> DaemonClient::unary(Wait& wait, Start start) {
-  return on_connection(wait, [&](Connection& open) {
-    grpc::ClientContext context;
-    auto reader = start(*open.stub, context);
-    return finish_unary(*reader, context, wait, socket_path_);
-  });
+  return on_connection(wait, [&](Connection& open) { return ask<Reply>(*open.stub, wait, start, socket_path_); });
 }
 
 Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v1::CompileRequest& message,
@@ -163,24 +173,23 @@ Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v
     error.thing = socket_path_;
     return std::unexpected(std::move(error));
   };
-  grpc::ClientContext context;
-  auto reader = open.stub->AsyncCompile(&context, message, wait.queue(), wait.tag());
-  auto ok = wait.next(context);
+  const auto call = std::make_shared<CompileCall>();
+  call->reader = open.stub->AsyncCompile(&call->context, message, wait.queue(), wait.tag());
+  auto ok = wait.next(call);
 
   Outcome outcome;
-  v1::CompileEvent event;
+  v1::CompileEvent& event = call->event;
   while (ok && *ok && !event.has_finished()) {
-    reader->Read(&event, wait.tag());
-    ok = wait.next(context);
+    call->reader->Read(&event, wait.tag());
+    ok = wait.next(call);
     if (!ok || !*ok) break;
     note(event, wait.state());
     if (event.has_chunk()) outcome.bytes.append(event.chunk());
   }
   if (!ok) return with_socket(std::move(ok.error()));
 
-  grpc::Status status;
-  reader->Finish(&status, wait.tag());
-  ok = wait.next(context);
+  call->reader->Finish(&call->status, wait.tag());
+  ok = wait.next(call);
   // The result is the last event; what happens to the call after it does not matter any more.
   if (event.has_finished()) {
     if (event.finished().has_artifact()) {
@@ -191,8 +200,8 @@ Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v
     return fail(ErrorKind::kInternal, "the daemon's last event has no result that this client knows", socket_path_);
   }
   if (!ok) return with_socket(std::move(ok.error()));
-  if (status.ok()) return fail(ErrorKind::kInternal, "the daemon ended the call without a result", socket_path_);
-  return std::unexpected(to_error(status, socket_path_));
+  if (call->status.ok()) return fail(ErrorKind::kInternal, "the daemon ended the call without a result", socket_path_);
+  return std::unexpected(to_error(call->status, socket_path_));
 }
 
 // The bytes that crossed the socket are the artifact that the daemon meant.

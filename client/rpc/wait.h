@@ -6,12 +6,22 @@
 #include <grpcpp/completion_queue.h>
 
 #include <functional>
+#include <memory>
 
 #include "client/rpc/daemon.h"
 #include "client/rpc/patience.h"
 #include "common/error.h"
 
 namespace jitc::rpc {
+
+// What gRPC may use until an operation is complete: a caller adds its reader and what that writes into.
+struct Call {
+  Call() = default;
+  virtual ~Call() = default;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  grpc::ClientContext context;
+};
 
 class Wait {
  public:
@@ -23,13 +33,14 @@ class Wait {
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
-  grpc::CompletionQueue* queue() { return &queue_; }
+  grpc::CompletionQueue* queue() { return queue_.get(); }
   void* tag() { return this; }
 
   // Blocks until the one operation that was started on `queue()` with `tag()` is complete; its success flag. On an
-  // error (a limit passed: kTimedOut; the caller gave up: kCancelled) the call is cancelled and the operation is
-  // complete, too.
-  common::Result<bool> next(grpc::ClientContext& context);
+  // error (a limit passed: kTimedOut; the caller gave up: kCancelled) the call is cancelled. gRPC completes what was
+  // cancelled at once, unless it has no thread to do so; then the call and its queue are given up, and kept as long as
+  // the process lives.
+  common::Result<bool> next(const std::shared_ptr<Call>& call);
   // Due progress, limits. For waits that are not gRPC's.
   common::Result<void> look();
   // Time left until the next look, in seconds.
@@ -39,7 +50,9 @@ class Wait {
   Progress& state() { return state_; }
 
  private:
-  grpc::CompletionQueue queue_;
+  std::unexpected<common::Error> end(const std::shared_ptr<Call>& call, common::Error error);
+
+  std::unique_ptr<grpc::CompletionQueue> queue_ = std::make_unique<grpc::CompletionQueue>();
   Patience patience_;
   const ProgressCallback& progress_;
   Progress state_;
