@@ -35,6 +35,9 @@ using common::Result;
 constexpr const char* kOutput = "out.so";
 constexpr const char* kPreprocessed = "source.i";
 constexpr int kExecFailed = 127;
+// The private directory under a name that is the same for every compile: compilers believe PWD when it is where they
+// are, and write it into debug information.
+constexpr const char* kHere = "/proc/self/cwd";
 
 // The embedded compiler's rules for the text that will be compiled. That Clang cannot parse it is no refusal: the
 // compiler that was asked for may.
@@ -66,7 +69,7 @@ bool is_for_preprocessor(const std::string& flag) {
 
 // Flags of the request, without those for the preprocessor when it has run already.
 std::vector<std::string> flags_of(const v1::WorkerCommand::Start& start, bool preprocess) {
-  std::vector<std::string> words = {"-fPIC"};
+  std::vector<std::string> words = {"-fPIC", std::string("-fdebug-prefix-map=") + kHere + "=."};
   if (!start.isa_level().empty() && !names_machine(start)) words.push_back("-march=" + start.isa_level());
   bool skip = false;
   for (const std::string& flag : start.flags()) {
@@ -89,8 +92,8 @@ std::vector<std::string> command_of(const v1::WorkerCommand::Start& start, Step 
   words.insert(words.end(), flags.begin(), flags.end());
   switch (step) {
     case Step::kPreprocess:
-      // What it warns about is said by the compile.
-      words.insert(words.end(), {"-E", "-v", "-w", "-o", kPreprocessed, "-x", "c", kSourceName});
+      // What it warns about is said by the compile. Without -g: -g3 would leave every macro's definition in the text.
+      words.insert(words.end(), {"-E", "-v", "-w", "-g0", "-o", kPreprocessed, "-x", "c", kSourceName});
       break;
     case Step::kCompile:
       words.insert(words.end(), {"-shared", "-nostartfiles", "-Wl,-z,defs", "-o", kOutput, "-x", "cpp-output",
@@ -112,7 +115,8 @@ std::vector<std::string> reported_flags(const v1::WorkerCommand::Start& start) {
 }
 
 std::vector<std::string> environment_of(const v1::WorkerCommand::Start& start, const std::string& directory) {
-  std::vector<std::string> entries = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + directory};
+  std::vector<std::string> entries = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + directory,
+                                      std::string("PWD=") + kHere};
   entries.insert(entries.end(), start.environment().begin(), start.environment().end());
   return entries;
 }

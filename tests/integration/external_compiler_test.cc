@@ -22,6 +22,7 @@ namespace {
 using Finished = v1::WorkerReport::Finished;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr const char* kFakeCompiler = JITC_BIN_DIR "/jitc-fakecc";
 
@@ -214,6 +215,22 @@ TEST_F(ExternalCompilerTest, RootsDebugInformationAndOtherCompilers) {
     EXPECT_EQ(answer.finished.outcome(), Finished::DONE) << answer.finished.DebugString();
     EXPECT_EQ(worker_.compile("#include <stdio.h>\n", start).finished.outcome(), Finished::REFUSED);
     EXPECT_EQ(worker_.compile("const char *f(void) { return __DATE__; }", start).finished.outcome(), Finished::REFUSED);
+  }
+}
+
+TEST_F(ExternalCompilerTest, DebugInformationKnowsNoPrivatePlace) {
+  const char* source = "#include <math.h>\n#define HALF 0.5\ndouble f(double x) { return HALF * sin(x); }\n";
+  for (const char* compiler : {"/usr/bin/gcc", "/usr/lib/llvm-19/bin/clang"}) {
+    if (!std::filesystem::exists(compiler)) continue;
+    auto start = WorkerClient::request({"-O2", "-g3"});
+    start.set_compiler_path(compiler);
+    const Answer here = worker_.compile(source, start);
+    ASSERT_EQ(here.finished.outcome(), Finished::DONE) << here.finished.DebugString();
+    EXPECT_THAT(here.bytes(), HasSubstr(".debug_info"));
+    EXPECT_THAT(here.bytes(), Not(HasSubstr("jitc-worker-")));
+    EXPECT_THAT(here.bytes(), Not(HasSubstr("/proc/")));
+    WorkerClient elsewhere;
+    EXPECT_EQ(elsewhere.compile(source, start).bytes(), here.bytes()) << compiler;
   }
 }
 
