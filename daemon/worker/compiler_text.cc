@@ -80,6 +80,22 @@ bool take_severity(std::string_view text, v1::Diagnostic& diagnostic) {
   return false;
 }
 
+// "FILE:LINE:COLUMN" and nothing else.
+bool is_place(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  return colon != std::string_view::npos && colon > 0 && text.front() != ' ' &&
+         text.find_first_not_of("0123456789:", colon) == std::string_view::npos;
+}
+
+// The file's name in the words of gcc, or of clang; empty: the message is about something else.
+std::string_view missing_in(std::string_view message) {
+  constexpr std::string_view kOfGcc = ": No such file or directory", kOfClang = "' file not found";
+  if (message.ends_with(kOfGcc)) return message.substr(0, message.size() - kOfGcc.size());
+  if (message.starts_with('\'') && message.ends_with(kOfClang))
+    return message.substr(1, message.size() - 1 - kOfClang.size());
+  return {};
+}
+
 std::optional<v1::Diagnostic> parse(std::string_view line) {
   v1::Diagnostic diagnostic;
   const bool from_linker = line.starts_with("source.c:(") || is_from_a_tool(line);
@@ -125,6 +141,17 @@ std::string memory_complaint_in(std::string_view text) {
 
 std::string dead_program_in(std::string_view text) {
   return first_line_with(text, {"signal terminated program", "command failed due to signal"});
+}
+
+std::string missing_file_in(std::string_view text) {
+  constexpr std::string_view kFatal = ": fatal error: ";
+  for (const std::string_view line : lines_of(text)) {
+    const std::size_t fatal = line.find(kFatal);
+    if (fatal == std::string_view::npos || !is_place(line.substr(0, fatal))) continue;
+    if (const std::string_view file = missing_in(line.substr(fatal + kFatal.size())); !file.empty())
+      return std::string(file);
+  }
+  return {};
 }
 
 std::string error_in_a_file(std::string_view text) {

@@ -73,8 +73,7 @@ void DiagnosticCollector::refuse(clang::DiagnosticsEngine& engine, clang::Source
 
 std::string DiagnosticCollector::message_of(const clang::Diagnostic& info) {
   if (is_missing_file(info.getID())) {
-    refusal_ = "include of \"" + info.getArgStdStr(0) +
-               "\": not in the request, not under an include root; send it with the request";
+    refusal_ = refusal_of_include(info.getArgStdStr(0));
     return refusal_;
   }
   // Clang drops its body, and what is not parsed is not inspected.

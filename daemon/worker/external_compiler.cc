@@ -223,13 +223,11 @@ Outcome take_output(const std::string& log) {
 // A compiler that ended with an error. What it says decides; what it says about the source comes first, so that words
 // of the source are never taken for words of the compiler. Out of memory and time only under a limit of ours.
 Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const std::string& log) {
-  constexpr std::string_view kNoFile = ": No such file or directory";
+  if (const std::string file = missing_file_in(log); !file.empty()) {
+    return failed(Finished::REFUSED, refusal_of_include(file));
+  }
   for (const auto& diagnostic : diagnostics_in(log)) {
-    if (diagnostic.severity() != "error") continue;
-    const std::string& message = diagnostic.message();
-    if (!message.ends_with(kNoFile)) return failed(Finished::INVALID_SOURCE, message);
-    return failed(Finished::REFUSED, "include of \"" + message.substr(0, message.size() - kNoFile.size()) +
-                                         "\": not in the request, not under an include root; send it with the request");
+    if (diagnostic.severity() == "error") return failed(Finished::INVALID_SOURCE, diagnostic.message());
   }
   if (const std::string line = memory_complaint_in(log); !line.empty() && start.memory_limit_bytes() > 0) {
     return failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit", line);

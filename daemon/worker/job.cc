@@ -50,6 +50,11 @@ Outcome failed(Finished::Outcome outcome, std::string message, std::string evide
   return result;
 }
 
+std::string refusal_of_include(std::string_view file) {
+  return "include of \"" + std::string(file) +
+         "\": not in the request, not under an include root; send it with the request";
+}
+
 std::string name_of_signal(int signal) {
   const char* name = sigabbrev_np(signal);
   const std::string text = "signal " + std::to_string(signal) + " (SIG" + (name != nullptr ? name : "?");

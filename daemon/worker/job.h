@@ -32,6 +32,9 @@ struct Outcome {
 };
 Outcome failed(Finished::Outcome outcome, std::string message, std::string evidence = {});
 
+// Why an include of this name is refused, whichever compiler misses it.
+std::string refusal_of_include(std::string_view file);
+
 // "signal 11 (SIGSEGV)"; SIGKILL with a word about who may have sent it.
 std::string name_of_signal(int signal);
 

@@ -224,10 +224,7 @@ class Origins {
     const bool known =
         std::ranges::any_of(builtin_headers(), [&name](const BuiltinHeader& header) { return header.name == name; });
     if (!name.empty() && (from_system || known)) return {};
-    return common::fail(common::ErrorKind::kRefused,
-                        "include of \"" + file +
-                            "\": not in the request, not under an include root; send it with the "
-                            "request");
+    return common::fail(common::ErrorKind::kRefused, refusal_of_include(file));
   }
 
   std::string own_;

@@ -113,6 +113,30 @@ TEST_F(ExternalCompilerTest, TheSameRefusalsHold) {
   EXPECT_THAT(worker_.compile("int x;", start).finished.message(), HasSubstr("/no/such/compiler cannot be run"));
 }
 
+TEST_F(ExternalCompilerTest, AMissingHeaderIsRefusedByEveryCompiler) {
+  v1::Headers headers;
+  auto& header = *headers.add_headers();
+  header.set_name("law.h");
+  header.set_text("#include \"deeper.h\"\n");
+  for (const char* compiler : {"", "/usr/bin/gcc", "/usr/lib/llvm-19/bin/clang"}) {
+    if (*compiler != '\0' && !std::filesystem::exists(compiler)) continue;
+    auto start = WorkerClient::request();
+    start.set_compiler_path(compiler);
+    const Answer missing = worker_.compile("#include \"nowhere.h\"\nint x;\n", start);
+    EXPECT_EQ(missing.finished.outcome(), Finished::REFUSED) << compiler << missing.finished.DebugString();
+    EXPECT_THAT(missing.finished.message(), HasSubstr("include of \"nowhere.h\": not in the request")) << compiler;
+    ASSERT_GE(missing.finished.diagnostics_size(), 1) << compiler;
+    EXPECT_EQ(missing.finished.diagnostics(0).line(), 1u);
+    const Answer deeper = worker_.compile("#include \"law.h\"\nint x;\n", start, &headers);
+    EXPECT_EQ(deeper.finished.outcome(), Finished::REFUSED) << compiler << deeper.finished.DebugString();
+    EXPECT_THAT(deeper.finished.message(), HasSubstr("include of \"deeper.h\"")) << compiler;
+    for (const char* said : {"#error 'a.h' file not found\n", "#error a.h: No such file or directory\n",
+                             "#error a.h:1:1: fatal error: a.h: No such file or directory\n"}) {
+      EXPECT_EQ(worker_.compile(said, start).finished.outcome(), Finished::INVALID_SOURCE) << compiler << said;
+    }
+  }
+}
+
 TEST_F(ExternalCompilerTest, WhatTheCompilerSeesIsWhatIsInspected) {
   const std::string secret = place("secret.h");
   std::ofstream(secret) << "#define SECRET 42\n";
