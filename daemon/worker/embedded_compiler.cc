@@ -200,7 +200,14 @@ Outcome refused(const common::Error& error) {
   return failed(Finished::REFUSED, error.thing + ": " + error.message + "; " + error.remedy);
 }
 
-void finish_with_link(Outcome& outcome, llvm::StringRef object) {
+// Out of memory only under a limit of ours.
+Finished::Outcome outcome_of(const common::Error& error, std::uint64_t memory_limit) {
+  if (error.kind == common::ErrorKind::kInvalidSource) return Finished::INVALID_SOURCE;
+  if (error.kind == common::ErrorKind::kOutOfMemory && memory_limit > 0) return Finished::OUT_OF_MEMORY;
+  return Finished::CRASHED;
+}
+
+void finish_with_link(Outcome& outcome, llvm::StringRef object, std::uint64_t memory_limit) {
   auto linked = link_shared({object.data(), object.size()});
   if (linked) {
     const auto image = common::read_all(linked->get(), "linked module");
@@ -214,11 +221,11 @@ void finish_with_link(Outcome& outcome, llvm::StringRef object) {
     outcome.elf = std::move(*linked);
     return;
   }
-  const bool source = linked.error().kind == common::ErrorKind::kInvalidSource;
-  outcome.finished.set_outcome(source ? Finished::INVALID_SOURCE : Finished::CRASHED);
+  outcome.finished.set_outcome(outcome_of(linked.error(), memory_limit));
   outcome.finished.set_message(linked.error().message);
   outcome.finished.set_log(outcome.finished.log() + linked.error().log);
-  if (!source) return;
+  if (outcome.finished.outcome() == Finished::OUT_OF_MEMORY) outcome.finished.set_evidence(linked.error().log);
+  if (outcome.finished.outcome() != Finished::INVALID_SOURCE) return;
   v1::Diagnostic& diagnostic = *outcome.finished.add_diagnostics();
   diagnostic.set_severity("error");
   diagnostic.set_message(linked.error().message);
@@ -251,7 +258,9 @@ Outcome compile_embedded(const Job& job, CompileOptions options) {
     compile.run(action);
   }
   Outcome outcome = compile.answer(std::move(findings), !object.empty());
-  if (outcome.finished.outcome() == Finished::DONE) finish_with_link(outcome, {object.data(), object.size()});
+  if (outcome.finished.outcome() == Finished::DONE) {
+    finish_with_link(outcome, {object.data(), object.size()}, job.start.memory_limit_bytes());
+  }
   return outcome;
 }
 

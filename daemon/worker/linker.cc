@@ -10,8 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/worker/elf_image.h"
@@ -90,10 +93,24 @@ std::vector<std::string> undefined_symbols(std::string_view text) {
   return names;
 }
 
+// lld's own words about a file (its output, too) that it got no memory for; other lines may hold words of the source.
+bool ran_out_of_memory(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const bool about_a_file =
+        line.starts_with("ld.lld: error: failed to open ") || line.starts_with("ld.lld: error: cannot open ");
+    if (about_a_file && line.ends_with(std::strerror(ENOMEM))) return true;
+  }
+  return false;
+}
+
 std::unexpected<common::Error> link_error(const std::string& text) {
   const std::vector<std::string> names = undefined_symbols(text);
   if (names.empty()) {
-    auto error = common::fail(ErrorKind::kInternal, "the linker failed", "module");
+    const bool no_memory = ran_out_of_memory(text);
+    auto error = common::fail(no_memory ? ErrorKind::kOutOfMemory : ErrorKind::kInternal,
+                              no_memory ? "the linker ran out of memory" : "the linker failed", "module");
     error.error().log = text;
     return error;
   }

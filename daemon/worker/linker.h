@@ -12,8 +12,8 @@ namespace jitc::worker {
 // have no development packages. Once per process, before the first link.
 void find_system_libraries();
 
-// kInvalidSource names the symbols that nothing provides; kInternal for everything else, with the linker's text in
-// `log`.
+// kInvalidSource names the symbols that nothing provides; kOutOfMemory when the linker says so; kInternal for
+// everything else. The linker's text is in `log`.
 common::Result<common::Fd> link_shared(std::string_view object);
 
 }  // namespace jitc::worker

@@ -328,6 +328,18 @@ TEST_F(WorkerTest, OutOfMemoryIsProven) {
   expect_unharmed();
 }
 
+TEST_F(WorkerTest, ALinkThatRunsOutOfMemoryIsProven) {
+  auto start = WorkerClient::request();
+  // Enough for the object's 30 MiB, not for the module's beside them.
+  start.set_memory_limit_bytes(64 << 20);
+  const char* source = "const unsigned char a[30 << 20] = {1}; int f(void) { return a[3]; }";
+  const Answer answer = worker_.compile(source, start);
+  EXPECT_EQ(answer.finished.outcome(), Finished::OUT_OF_MEMORY) << answer.finished.DebugString();
+  EXPECT_THAT(answer.finished.message(), HasSubstr("linker"));
+  EXPECT_THAT(answer.finished.evidence(), HasSubstr("Cannot allocate memory"));
+  expect_unharmed();
+}
+
 TEST_F(WorkerTest, CpuLimitIsATimeOut) {
   auto start = WorkerClient::request();
   start.set_cpu_seconds(1);
