@@ -188,6 +188,9 @@ constexpr std::array kPrefixKeywords =
     std::to_array<std::string_view>({"sizeof", "_Alignof", "alignof", "__extension__", "__real__", "__imag__", "const",
                                      "volatile", "restrict", "__restrict", "__restrict__", "_Atomic"});
 
+// What stands before a statement, which need not be in braces.
+constexpr std::array kStatementHeads = std::to_array<std::string_view>({"if", "for", "while", "do", "switch"});
+
 // Walks C text outside comments, strings and directives; knows where it is.
 class Scanner {
  public:
@@ -203,8 +206,11 @@ class Scanner {
  private:
   // What goes on within one pair of brackets.
   struct Level {
+    std::uint64_t run = 0;           // before the bracket; what closes it goes on with it
     std::uint32_t conditionals = 0;  // ?: of the current expression
+    std::uint32_t assignments = 0;   // of the current expression
     std::uint32_t else_ifs = 0;      // of the current statement
+    std::uint32_t heads = 0;  // if, for, while, do, switch that the current statement is inside of, without braces
   };
 
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
@@ -233,13 +239,17 @@ class Scanner {
     }
     after_else_ = false;
     if (std::string_view("*&-+!~").contains(c)) {
+      if (after_close_ && c != '!' && c != '~') run_ = 0;  // between two operands
+      after_close_ = false;
       ++at_;
       prefix();
     } else if (c == '"' || c == '\'') {
       run_ = 0;
+      after_close_ = false;
       skip_quoted(c);
     } else {
-      run_ = 0;
+      after_close_ = false;
+      if (c != '(' && c != '[') run_ = 0;
       separator(c);
       bracket(c);
       ++at_;
@@ -250,6 +260,7 @@ class Scanner {
     const std::size_t begin = at_;
     while (std::isalnum(static_cast<unsigned char>(peek())) != 0 || peek() == '_') ++at_;
     const std::string_view name = text_.substr(begin, at_ - begin);
+    after_close_ = false;
     if (std::ranges::find(kPrefixKeywords, name) != kPrefixKeywords.end()) {
       prefix();
     } else {
@@ -259,6 +270,8 @@ class Scanner {
       levels_.back().else_ifs = after_else_ ? levels_.back().else_ifs + 1 : 0;
       chain(levels_.back().else_ifs, "else if");
     }
+    if (std::ranges::find(kStatementHeads, name) != kStatementHeads.end())
+      chain(++levels_.back().heads, "statements without braces");
     after_else_ = name == "else";
     std::size_t next = at_;
     while (next < text_.size() && (text_[next] == ' ' || text_[next] == '\t')) ++next;
@@ -288,8 +301,22 @@ class Scanner {
   }
 
   void separator(char c) {
-    if (c == '?') chain(++levels_.back().conditionals, "?:");
-    if (c == ';' || c == ',') levels_.back().conditionals = 0;
+    Level& level = levels_.back();
+    if (c == '?') chain(++level.conditionals, "?:");
+    if (c == '=') assignment();
+    if (c == ';' || c == ',') level.conditionals = level.assignments = 0;
+    if (c == ';' || c == '{') level.heads = 0;
+  }
+
+  void assignment() {
+    const char before = at_ > 0 ? text_[at_ - 1] : '\0';
+    const bool shifts = at_ > 1 && text_[at_ - 2] == before;
+    const bool compares = before == '!' || ((before == '<' || before == '>') && !shifts);
+    if (peek(1) == '=') {
+      ++at_;
+    } else if (!compares) {
+      chain(++levels_.back().assignments, "assignments");
+    }
   }
 
   void bracket(char c) {
@@ -298,20 +325,27 @@ class Scanner {
   }
 
   void open(char c) {
-    levels_.emplace_back();
-    if (c != '{') return nest(++depth_);
+    const std::uint64_t run = levels_.emplace_back(Level{.run = std::exchange(run_, 0)}).run;
+    if (c != '{') {
+      ++depth_;
+      return nest(depth_ - 1 + std::max<std::uint64_t>(run, 1));
+    }
     if (braces_ == 0) block_start_ = at_;
     scan_.blocks = std::max(scan_.blocks, ++braces_);
     if (braces_ > kMaxBlocks) exceed("braces nest deeper than " + std::to_string(kMaxBlocks) + " levels");
   }
 
   void close(char c) {
+    const std::uint64_t run = levels_.back().run;
     if (levels_.size() > 1) levels_.pop_back();
     if (c != '}') {
       if (depth_ > 0) --depth_;
+      // A cast, if an operand follows; a call or an index, if more brackets do: compilers go down for each.
+      after_close_ = true;
+      run_ = run + 1;
       return;
     }
-    levels_.back().conditionals = 0;
+    levels_.back().conditionals = levels_.back().assignments = levels_.back().heads = 0;
     if (braces_ == 0) return;
     --braces_;
     if (braces_ == 0) scan_.largest_function = std::max<std::uint64_t>(scan_.largest_function, at_ + 1 - block_start_);
@@ -352,8 +386,9 @@ class Scanner {
   bool line_start_ = true;
   std::uint64_t depth_ = 0;  // ( and [
   std::uint64_t braces_ = 0;
-  std::uint64_t run_ = 0;  // of operators before an operand
+  std::uint64_t run_ = 0;  // of operators, casts among them, before an operand
   bool after_else_ = false;
+  bool after_close_ = false;  // of ) or ]: then the next operator may be one between operands
   std::vector<Level> levels_ = std::vector<Level>(1);
   std::optional<Excess> excess_;
   std::size_t block_start_ = 0;

@@ -23,9 +23,9 @@ struct SourceScan {
   std::uint64_t lines = 0;
   std::uint64_t calls = 0;             // an identifier followed by an opening parenthesis
   std::uint64_t largest_function = 0;  // bytes of the largest outermost { } block
-  std::uint64_t nesting = 0;           // deepest ( [ and prefix operators; comments, strings, directives left out
+  std::uint64_t nesting = 0;           // deepest ( [ and runs of prefix operators, casts, calls, indices
   std::uint64_t blocks = 0;            // deepest {
-  std::uint64_t chain = 0;             // longest run of `else if` or of ? : within one statement
+  std::uint64_t chain = 0;             // longest run of `else if`, ? :, assignments, statements without braces
 };
 // Stops where the text first goes beyond a limit below; what it counted until then is given.
 SourceScan scan_source(std::string_view text);
@@ -33,7 +33,8 @@ inline constexpr std::uint64_t kMaxNesting = 10'000;
 inline constexpr std::uint64_t kMaxBlocks = 10'000;
 inline constexpr std::uint64_t kMaxChain = 10'000;
 // kInvalidSource (with line and column) for what is beyond these limits, a NUL byte or invalid UTF-8; kUsage when
-// empty. Compilers go down one level of their stack for each.
+// empty. Compilers go down one level of their stack for each. The scan knows no types and no macros: what comes past
+// it is bounded by the compile child's stack, whose end is INVALID_SOURCE as well.
 Result<SourceScan> check_source(std::string_view text);
 
 }  // namespace jitc::common

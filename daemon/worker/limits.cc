@@ -29,6 +29,8 @@ constexpr std::string_view kOomScore = "800";
 constexpr std::uint64_t kLeastGrowth = 8 << 20;
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFaultDistance = 1 << 20;
+// What lies above the first frame (arguments, environment), and the gap that the kernel keeps below the stack.
+constexpr std::uint64_t kStackReserve = 2 << 20;
 constexpr std::uint32_t kCpuGrace = 2;
 
 void say(std::string_view text) {
@@ -62,17 +64,22 @@ void on_fatal_error(void*, const char* reason, bool) {
   _exit(kExitFatalError);
 }
 
-// Names a stack overflow; the second fault, after the return, ends the process as it would have without us.
+std::uint64_t g_stack_end = 0;  // below it the stack is as good as used up
+
+// A stack overflow is proven by where the stack ends, not by the fault alone. After any other fault a second one, after
+// the return, ends the process as it would have without us.
 void on_fault(int, siginfo_t* info, void* context) {
   const auto stack = static_cast<std::uint64_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
   const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
-  if (address + kFaultDistance > stack && address < stack + kFaultDistance) {
-    say("the stack is exhausted: the source nests too deeply\n");
-  }
+  const bool at_stack = address + kFaultDistance > stack && address < stack + kFaultDistance;
+  if (!at_stack || stack > g_stack_end) return;
+  say("the stack is used up\n");
+  _exit(kExitDeepSource);
 }
 
 void install_fault_handler() {
   static std::array<char, 64 * 1024> handler_stack;
+  g_stack_end = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) - stack_bytes() + kStackReserve;
   const stack_t stack{handler_stack.data(), 0, handler_stack.size()};
   sigaltstack(&stack, nullptr);
   struct sigaction action{};

@@ -10,6 +10,7 @@ namespace jitc::worker {
 
 inline constexpr int kExitOutOfMemory = 97;  // an allocation failed under our limit
 inline constexpr int kExitFatalError = 98;   // LLVM gave up; its reason is in the child's log
+inline constexpr int kExitDeepSource = 99;   // the stack is used up to its limit: the source recurses too deeply
 
 // The stack that a compile may use: deep expressions recurse deeply.
 inline constexpr std::uint64_t kStackBytes = std::uint64_t{1} << 30;

@@ -396,6 +396,11 @@ Finished Worker::verdict(const Running& running, const Child& child, int status)
   } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOutOfMemory) {
     outcome = failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit",
                      "exit code " + std::to_string(kExitOutOfMemory) + ": " + log);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDeepSource) {
+    outcome = failed(Finished::INVALID_SOURCE,
+                     "the source nests, or chains, more deeply than the compiler's stack of " +
+                         std::to_string(stack_bytes() >> 20) + " MiB takes: name sub-expressions",
+                     "exit code " + std::to_string(kExitDeepSource) + ": " + log);
   } else if (WIFEXITED(status)) {
     outcome = failed(Finished::CRASHED, "the compile child ended with status " + std::to_string(WEXITSTATUS(status)) +
                                             (log.empty() ? "" : ": " + log));

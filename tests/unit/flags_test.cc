@@ -178,6 +178,29 @@ TEST(Scan, RunsOfOperatorsBeforeAnOperandNest) {
   EXPECT_TRUE(check_source("int x = " + repeated("1 + ", 100'000) + "1;"));
 }
 
+TEST(Scan, RunsOfCastsCallsAndIndicesNest) {
+  const auto repeated = [](std::string_view what, std::size_t times) {
+    std::string text;
+    for (std::size_t i = 0; i < times; ++i) text += what;
+    return text;
+  };
+  for (const char* one : {"(int)", "(double *) ", "!(int)", "[1]", "(f(x))", "(x)\n/* ) */"}) {
+    EXPECT_TRUE(check_source("int x = y " + repeated(one, 5'000) + "x;")) << one;
+    const auto checked = check_source("\nint x = y " + repeated(one, 10'002) + "x;");
+    ASSERT_FALSE(checked) << one;
+    EXPECT_EQ(checked.error().kind, ErrorKind::kInvalidSource);
+  }
+  EXPECT_EQ(scan_source("x = (int)(long)(char)y;").nesting, 2u);
+  // Operators between operands, and operands, end a run.
+  for (const char* one : {"(a)*(b) + ", "(a) - ", "(a) & (int)b | ", "f(a) + -", "a[1][2] * "}) {
+    EXPECT_TRUE(check_source("double x = " + repeated(one, 50'000) + "1;")) << one;
+  }
+  // Nesting with an operator before each bracket nests no deeper than without.
+  for (const char* one : {"(", "-(", "a - (", "(int)(", "f(", "a * f("}) {
+    EXPECT_TRUE(check_source("int x = " + repeated(one, 10'000) + "1" + repeated(")", 10'000) + ";")) << one;
+  }
+}
+
 TEST(Scan, ChainsAreBounded) {
   const auto repeated = [](std::string_view what, std::size_t times) {
     std::string text;
@@ -194,6 +217,19 @@ TEST(Scan, ChainsAreBounded) {
   EXPECT_TRUE(check_source("void f(void) { if (a) {}" + repeated(else_if, 10'000) + "}"));
   EXPECT_FALSE(check_source("void f(void) { if (a) {}" + repeated(else_if, 10'001) + "}"));
   EXPECT_TRUE(check_source("void f(void) { " + repeated("if (a) {} else if (b) c(); ", 50'000) + "}"));
+  for (const char* one : {"x = ", "x += ", "x <<= ", "x >>= ", "*p = "}) {
+    EXPECT_TRUE(check_source("void f(void) { " + repeated(one, 10'000) + "1; }")) << one;
+    EXPECT_FALSE(check_source("void f(void) { " + repeated(one, 10'001) + "1; }")) << one;
+  }
+  for (const char* one : {"x = 1; ", "x == 1 + ", "x <= 1 + ", "x >= 1 + ", "x != 1 + "}) {
+    EXPECT_TRUE(check_source("void f(void) { " + repeated(one, 50'000) + "1; }")) << one;
+  }
+  EXPECT_TRUE(check_source("enum { " + repeated("a = 1, ", 50'000) + "};"));
+  for (const char* one : {"if (a) ", "for (;;) ", "while (a) ", "do ", "switch (a) "}) {
+    EXPECT_TRUE(check_source("void f(void) { " + repeated(one, 9'000) + "x = 1; }")) << one;
+    EXPECT_FALSE(check_source("void f(void) { " + repeated(one, 10'001) + "x = 1; }")) << one;
+  }
+  EXPECT_TRUE(check_source("void f(void) { " + repeated("if (a) { for (;;) b(); } ", 50'000) + "}"));
 }
 
 TEST(Scan, NestingInsideMacrosCounts) {
