@@ -14,6 +14,19 @@ using common::fail;
 
 constexpr double kLeastSeconds = 1e-3;
 
+// Compiled, but there is no file to name. Why is the daemon's last warning.
+common::Error not_kept(Outcome& outcome) {
+  std::string reason = "not kept in the store";
+  if (!outcome.warnings.empty()) {
+    reason = std::move(outcome.warnings.back());
+    outcome.warnings.pop_back();
+  }
+  return fail(ErrorKind::kStoreUnavailable, "compiled, but " + reason, outcome.name,
+              "take the artifact with -o FILE; or mend what is said here and submit it again: 'jitc status' names the "
+              "daemon's store")
+      .error();
+}
+
 // Fills the outcome of a daemon's answer.
 void take(const rpc::Reply& reply, const Source& source, Outcome& outcome) {
   outcome.key = reply.key;
@@ -26,9 +39,7 @@ void take(const rpc::Reply& reply, const Source& source, Outcome& outcome) {
     if (auto copied = write_copy(source.copy_to, reply.bytes); !copied) outcome.error = std::move(copied.error());
     outcome.path = source.copy_to;
   } else if (outcome.path.empty()) {
-    outcome.error = fail(ErrorKind::kStoreUnavailable, "compiled, but the daemon's store cannot be written",
-                         source.name, "take the artifact with -o FILE, or mend the store: 'jitc status' names it")
-                        .error();
+    outcome.error = not_kept(outcome);
   }
 }
 

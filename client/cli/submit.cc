@@ -33,11 +33,11 @@ constexpr const char* kFooter =
     "standard error. A daemon is started when none runs (JITC_AUTOSTART=0 forbids it). Ctrl-C cancels.\n\n"
     "Exit codes (of the first file, in order, that failed):\n"
     "  0  done                              6  timed out\n"
-    "  1  the source does not compile       7  the store cannot be used\n"
-    "  2  wrong usage; a file, -o or        8  the compiler crashed\n"
-    "     standard output cannot be used    9  cancelled\n"
-    "  3  no daemon, or draining, or of    70  a bug in jitc\n"
-    "     another version\n"
+    "  1  the source does not compile       7  the store cannot be used, or\n"
+    "  2  wrong usage; a file, -o or           did not keep the artifact\n"
+    "     standard output cannot be used    8  the compiler crashed\n"
+    "  3  no daemon, or draining, or of     9  cancelled\n"
+    "     another version                  70  a bug in jitc\n"
     "  4  refused by policy\n"
     "  5  out of memory";
 

@@ -186,6 +186,29 @@ TEST_F(CliTest, EachKindOfFailureHasItsExitCode) {
   }
 }
 
+TEST_F(CliTest, WhatWasCompiledAndNotKeptSaysWhyAndWhatToDo) {
+  const std::string file = write("f.c", kSource);
+  FakeDaemon daemon(socket, {.compile = [](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::Artifact answer;  // without a path
+                      answer.add_warnings("something else");
+                      answer.add_warnings("not kept in the store: a header changed while it was compiled");
+                      FakeDaemon::send_artifact(events, FakeDaemon::artifact("f"), answer);
+                      return grpc::Status::OK;
+                    }});
+  const auto done = jitc({"submit", file});
+  EXPECT_EQ(done.exit_code, 7);
+  EXPECT_EQ(done.out, "");
+  EXPECT_THAT(done.err, HasSubstr("compiled, but not kept in the store: a header changed while it was compiled"));
+  EXPECT_THAT(done.err, HasSubstr("-o FILE"));
+  EXPECT_THAT(done.err, Not(HasSubstr("cannot be written")));
+  EXPECT_THAT(done.err, HasSubstr("warning: something else"));
+  EXPECT_THAT(done.err, Not(HasSubstr("warning: not kept"))) << "said once";
+  // The bytes are as good as ever.
+  const std::string copy = directory.path() + "/copy.so";
+  EXPECT_EQ(jitc({"submit", "-o", copy, file}).exit_code, 0);
+  EXPECT_EQ(read(copy), FakeDaemon::artifact("f"));
+}
+
 TEST_F(CliTest, SeveralFilesAreAskedForAtOnceAndAnsweredInOrder) {
   constexpr int kFiles = 12;
   std::latch all_there(kFiles);
