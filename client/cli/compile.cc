@@ -28,7 +28,7 @@ common::Error not_kept(Outcome& outcome) {
 }
 
 // Fills the outcome of a daemon's answer.
-void take(const rpc::Reply& reply, const Source& source, Outcome& outcome) {
+void take(const rpc::Reply& reply, const Source& source, const Deadline& deadline, Outcome& outcome) {
   outcome.key = reply.key;
   outcome.path = reply.path;
   outcome.hit = reply.hit;
@@ -36,7 +36,8 @@ void take(const rpc::Reply& reply, const Source& source, Outcome& outcome) {
   outcome.seconds = reply.compile_seconds;
   outcome.peak_bytes = reply.peak_bytes;
   if (!source.copy_to.empty()) {
-    if (auto copied = write_copy(source.copy_to, reply.bytes); !copied) outcome.error = std::move(copied.error());
+    if (auto copied = write_copy(source.copy_to, reply.bytes, deadline); !copied)
+      outcome.error = std::move(copied.error());
     outcome.path = source.copy_to;
   } else if (outcome.path.empty()) {
     outcome.error = not_kept(outcome);
@@ -45,7 +46,8 @@ void take(const rpc::Reply& reply, const Source& source, Outcome& outcome) {
 
 }  // namespace
 
-std::optional<Outcome> look_up(const Context& context, const Source& source, bool with_figures) {
+std::optional<Outcome> look_up(const Context& context, const Source& source, const Deadline& deadline,
+                               bool with_figures) {
   if (source.request.no_cache) return std::nullopt;
   const auto identity = common::read_identity(context.runtime_dir);
   if (!identity || !common::may_hit_directly(source.request, *identity)) return std::nullopt;
@@ -69,7 +71,8 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, boo
     }
   }
   if (!source.copy_to.empty()) {
-    if (auto copied = write_copy(source.copy_to, artifact.bytes); !copied) outcome.error = std::move(copied.error());
+    if (auto copied = write_copy(source.copy_to, artifact.bytes, deadline); !copied)
+      outcome.error = std::move(copied.error());
     outcome.path = source.copy_to;
   }
   common::touch_artifact(artifact.path);
@@ -97,7 +100,7 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
       .total_seconds = deadline.limited() ? std::max(deadline.left(), kLeastSeconds) : 0};
   rpc::Daemon::Events events;
   events.progress = progress;
-  events.reply = [&](const rpc::Reply& reply) { take(reply, source, outcome); };
+  events.reply = [&](const rpc::Reply& reply) { take(reply, source, deadline, outcome); };
   events.failure = [&](const common::Error& error) { outcome.error = error; };
   events.warning = [&](std::string_view text) { outcome.warnings.emplace_back(text); };
   daemon.compile(source.request, options, events);

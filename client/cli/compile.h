@@ -19,7 +19,8 @@ struct Source {
 
 // Reads the store only: no socket but the datagram that tells the daemon of the hit, no gRPC. Nothing on a miss, or
 // without the identity file of a daemon.
-std::optional<Outcome> look_up(const Context& context, const Source& source, bool with_figures);
+std::optional<Outcome> look_up(const Context& context, const Source& source, const Deadline& deadline,
+                               bool with_figures);
 
 // Asks the daemon; blocks. `progress` as in rpc::Daemon. Any thread.
 Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,

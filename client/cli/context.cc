@@ -25,6 +25,8 @@ namespace {
 std::atomic<bool> g_interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler sets it
 
+constexpr double kLookAgainSeconds = 3600;
+
 int g_interrupts = -1;  // an eventfd, for poll(2): readable from the first interrupt on
 
 void on_interrupt(int) {
@@ -33,6 +35,14 @@ void on_interrupt(int) {
   const std::uint64_t one = 1;
   (void)!::write(g_interrupts, &one, sizeof one);
   errno = before;
+}
+
+// `waiting` has the interrupts already. The number of ready descriptors; 0 after `cap` seconds.
+common::Result<int> wait(std::vector<pollfd>& waiting, const Deadline& deadline, double cap) {
+  const int got = ::poll(waiting.data(), waiting.size(), deadline.milliseconds(cap));
+  if (interrupted()) return common::fail(common::ErrorKind::kCancelled, "interrupted");
+  if (auto in_time = deadline.check(); !in_time) return std::unexpected(std::move(in_time.error()));
+  return std::max(got, 0);
 }
 
 std::string finite_number(const std::string& text) {
@@ -122,10 +132,16 @@ bool interrupted() { return g_interrupted; }
 common::Result<int> wait_readable(std::initializer_list<int> descriptors, const Deadline& deadline, double cap) {
   std::vector<pollfd> waiting = {{g_interrupts, POLLIN, 0}};
   for (const int fd : descriptors) waiting.push_back({fd, POLLIN, 0});
-  const int got = ::poll(waiting.data(), waiting.size(), deadline.milliseconds(cap));
-  if (interrupted()) return common::fail(common::ErrorKind::kCancelled, "interrupted");
-  if (auto in_time = deadline.check(); !in_time) return std::unexpected(std::move(in_time.error()));
-  return std::max(got, 0);
+  return wait(waiting, deadline, cap);
+}
+
+common::Result<void> wait_writable(int descriptor, const Deadline& deadline) {
+  std::vector<pollfd> waiting = {{g_interrupts, POLLIN, 0}, {descriptor, POLLOUT, 0}};
+  for (;;) {
+    const auto ready = wait(waiting, deadline, kLookAgainSeconds);
+    if (!ready) return std::unexpected(ready.error());
+    if (*ready > 0) return {};
+  }
 }
 
 void warn_of_other_store(const Context& context) {

@@ -67,6 +67,8 @@ bool interrupted();
 // Waits until a descriptor is readable (or at its end), an interrupt or the deadline: kCancelled, kTimedOut. No
 // interrupt is missed, wherever it comes. The number of readable ones; 0 after `cap` seconds.
 common::Result<int> wait_readable(std::initializer_list<int> descriptors, const Deadline& deadline, double cap);
+// Waits until a descriptor takes bytes (or an error), an interrupt or the deadline.
+common::Result<void> wait_writable(int descriptor, const Deadline& deadline);
 
 // Once, to standard error: the daemon's store is another one than the settings name.
 void warn_of_other_store(const Context& context);

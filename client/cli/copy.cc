@@ -43,10 +43,24 @@ Result<std::string> follow(const std::string& path) {
   return file.string();
 }
 
-Result<void> write_through(const std::string& path, std::string_view bytes) {
-  const common::Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+// A pipe that nobody reads would be waited for when it is opened, and one whose reader stopped when it is written.
+Result<void> write_through(const std::string& path, std::string_view bytes, const Deadline& deadline) {
+  const common::Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file && errno == ENXIO && S_ISFIFO(mode_of(path).value_or(0)))
+    return common::fail(ErrorKind::kUsage, "nobody reads it", path,
+                        "start the reader of this pipe first, or name another file with -o");
   if (!file) return cannot_write(errno, path);
-  return common::write_all(file.get(), bytes, path);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      if (auto room = wait_writable(file.get(), deadline); !room) return room;
+    } else if (errno != EINTR) {
+      return cannot_write(errno, path);
+    }
+  }
+  return {};
 }
 
 // A temporary file beside it, then rename. The name is not that of a run that was killed, whose process id may come
@@ -58,7 +72,10 @@ Result<void> replace(const std::string& path, std::string_view bytes) {
   if (!file) return cannot_write(errno, path);
   auto written = common::write_all(file.get(), bytes, path);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot_write(errno, path);
-  if (!written) ::unlink(temporary.c_str());
+  if (!written) {
+    ::unlink(temporary.c_str());
+    written.error().kind = ErrorKind::kUsage;
+  }
   return written;
 }
 
@@ -66,23 +83,23 @@ Result<void> replace(const std::string& path, std::string_view bytes) {
 
 Result<void> check_copy(const std::string& path) {
   if (path.empty()) return common::fail(ErrorKind::kUsage, "an empty file name", "-o", "name a file");
+  const auto mode = mode_of(path);
+  if (mode && S_ISDIR(*mode)) return cannot_write(EISDIR, path);
+  if (mode && S_ISSOCK(*mode)) return common::fail(ErrorKind::kUsage, "a socket", path, "name another file with -o");
+  if (mode && !S_ISREG(*mode)) return ::access(path.c_str(), W_OK) == 0 ? Result<void>() : cannot_write(errno, path);
   const auto file = follow(path);
   if (!file) return std::unexpected(file.error());
-  const auto mode = mode_of(*file);
-  if (mode && S_ISDIR(*mode)) return cannot_write(EISDIR, path);
-  if (mode && !S_ISREG(*mode)) return ::access(file->c_str(), W_OK) == 0 ? Result<void>() : cannot_write(errno, path);
   const std::string folder = std::filesystem::path(*file).parent_path().string();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) return cannot_write(errno, path);
   return {};
 }
 
-Result<void> write_copy(const std::string& path, std::string_view bytes) {
+Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline) {
+  // Links of /proc, as /dev/stdout is one, are followed by the kernel alone.
+  if (const auto mode = mode_of(path); mode && !S_ISREG(*mode)) return write_through(path, bytes, deadline);
   const auto file = follow(path);
   if (!file) return std::unexpected(file.error());
-  const auto mode = mode_of(*file);
-  auto written = mode && !S_ISREG(*mode) ? write_through(*file, bytes) : replace(*file, bytes);
-  if (!written) written.error().kind = ErrorKind::kUsage;
-  return written;
+  return replace(*file, bytes);
 }
 
 }  // namespace jitc::cli

@@ -4,16 +4,19 @@
 #include <string>
 #include <string_view>
 
+#include "client/cli/context.h"
 #include "common/error.h"
 
 namespace jitc::cli {
 
-// Before any compile: can this be written at all? kUsage for an empty path, a directory, a folder that does not exist
-// or is not this user's to write.
+// Before any compile: can this be written at all? kUsage for an empty path, a directory, a socket, a folder that does
+// not exist or is not this user's to write.
 common::Result<void> check_copy(const std::string& path);
 
 // A regular file, or a new one, is there whole or not at all. A symlink stays, and what it leads to is replaced. What
-// exists and is no regular file (/dev/null, a pipe) is written through. kUsage: the path is the user's.
-common::Result<void> write_copy(const std::string& path, std::string_view bytes);
+// exists and is no regular file (/dev/null, a pipe) is written through: a pipe must have its reader by then, which is
+// waited for until the deadline or an interrupt while it does not read (kTimedOut, kCancelled). Else kUsage: the path
+// is the user's.
+common::Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline);
 
 }  // namespace jitc::cli

@@ -184,7 +184,7 @@ int run(const Options& options) {
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (outcomes[i].error) continue;
-    if (auto hit = look_up(*context, sources[i], options.json)) {
+    if (auto hit = look_up(*context, sources[i], deadline, options.json)) {
       outcomes[i] = std::move(*hit);
     } else {
       missing.push_back(i);

@@ -23,6 +23,10 @@ class CliStreamsTest : public testing::CommandTest {
     arguments.insert(arguments.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\" " + redirection, JITC_BIN_DIR "/jitc"});
     return arguments;
   }
+  static std::vector<std::string> command(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), JITC_BIN_DIR "/jitc");
+    return arguments;
+  }
   // More than a pipe holds: when this has been written, the reader is at work.
   static void fill(const common::Fd& pipe) {
     const int capacity = ::fcntl(pipe.get(), F_GETPIPE_SZ);
@@ -44,6 +48,32 @@ TEST_F(CliStreamsTest, WhatIsNoRegularFileIsWrittenThrough) {
   std::string got(bytes.size() + 1, '\0');
   const ssize_t size = ::read(reader.get(), got.data(), got.size());
   EXPECT_EQ(got.substr(0, size < 0 ? 0 : static_cast<std::size_t>(size)), bytes);
+}
+
+TEST_F(CliStreamsTest, APipeThatNobodyReadsIsAnErrorAndOneThatIsNotReadWaitsForTheTimeout) {
+  const std::string pipe = directory.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Process unread(command({"submit", "-o", pipe, file}), environment);
+  const auto refused = unread.wait(10);
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("nobody reads it"));
+  EXPECT_THAT(refused.err, HasSubstr("start the reader"));
+  // A reader that stopped: the pipe is full.
+  const common::Fd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const common::Fd writer(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  while (::write(writer.get(), bytes.data(), 1) > 0) {
+  }
+  Process waiting(command({"submit", "--timeout=0.2", "-o", pipe, file}), environment);
+  const auto late = waiting.wait(10);
+  EXPECT_EQ(late.exit_code, 6) << late.err;
+  EXPECT_THAT(late.err, HasSubstr("within --timeout 0.2"));
+}
+
+TEST_F(CliStreamsTest, StandardOutputAndDevicesAreWrittenThrough) {
+  const auto piped = testing::run(redirected("| cat", {"submit", "-o", "/dev/stdout", file}), environment);
+  EXPECT_EQ(piped.out, bytes + "/dev/stdout\n") << piped.err;
+  EXPECT_EQ(jitc({"submit", "-o", "/dev/null", file}).exit_code, 0);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
 TEST_F(CliStreamsTest, ASymlinkStaysAndItsTargetIsReplaced) {
