@@ -1,0 +1,17 @@
+// Values of a graph in doubles, with the host's math library: for tests, for seeded check points of modules.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "client/graph/graph.h"
+
+namespace jitc::graph {
+
+// The outputs' values; conditions are 0 or 1. `leaf` gives the inputs; `call` the opaque functions.
+std::vector<double> evaluate(const Graph& graph, std::span<const NodeId> outputs,
+                             const std::function<double(const Node& leaf)>& leaf,
+                             const std::function<double(const Function&, std::span<const double>)>& call = {});
+
+}  // namespace jitc::graph
