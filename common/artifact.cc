@@ -69,6 +69,9 @@ std::string to_json(const Manifest& manifest) {
                                  {"triple", manifest.triple},
                                  {"isa", manifest.isa},
                                  {"abi_tag", manifest.abi_tag},
+                                 {"share", manifest.share},
+                                 {"origin_bytes", manifest.origin_bytes},
+                                 {"code_bytes", manifest.code_bytes},
                                  {"flags", manifest.flags},
                                  {"flags_used", manifest.flags_used},
                                  {"rungs", manifest.rungs},
@@ -94,6 +97,9 @@ Result<Manifest> manifest_from_json(std::string_view text) {
   read(object, "triple", manifest.triple);
   read(object, "isa", manifest.isa);
   read(object, "abi_tag", manifest.abi_tag);
+  read(object, "share", manifest.share);
+  read(object, "origin_bytes", manifest.origin_bytes);
+  read(object, "code_bytes", manifest.code_bytes);
   read(object, "flags", manifest.flags);
   read(object, "flags_used", manifest.flags_used);
   read(object, "rungs", manifest.rungs);

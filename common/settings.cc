@@ -42,7 +42,7 @@ constexpr auto kTable = std::to_array<SettingInfo>({
      "paths of further compilers that the daemon may run, ':' between"},
     {"include_roots", "JITC_INCLUDE_ROOTS", "", kList, "", "",
      "directories that sources may include from, ':' between"},
-    {"cse", "JITC_CSE", "", kChoice, "auto", "0 1 auto",
+    {"cse", "JITC_CSE", "--cse", kChoice, "auto", "0 1 auto",
      "share common subexpressions of symbolic input when it is printed"},
     {"share", "JITC_SHARE", "--share", kChoice, "auto", "0 1 auto",
      "share common subexpressions of C text before its first compile"},

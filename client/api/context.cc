@@ -8,7 +8,6 @@
 #include <new>
 
 #include "client/api/handles.h"
-#include "client/api/request.h"
 #include "common/isa.h"
 #include "common/runtime_dir.h"
 
@@ -90,7 +89,7 @@ jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_opt
   stats_.size = sizeof stats_;
 }
 
-gate::Outcome<gate::Delivery> jitc_context::compile(const jitc_request* request, bool has_handle) {
+gate::Outcome<gate::Delivery> jitc_context::compile(const MakeDemand& make_demand, bool has_handle) {
   const auto start = std::chrono::steady_clock::now();
   gate::Outcome<gate::Delivery> outcome = std::unexpected(gate::Failure{});
   try {
@@ -98,7 +97,7 @@ gate::Outcome<gate::Delivery> jitc_context::compile(const jitc_request* request,
       // No source is made for a communicator that is broken; it is refused whatever is asked.
       outcome = gate_.compile({common::fail(ErrorKind::kInternal, "no memory"), {}});
     } else {
-      outcome = gate_.compile(api::demand_of(request, settings_));
+      outcome = gate_.compile(make_demand(settings_));
     }
   } catch (...) {  // out of memory between two collective steps: this rank is out of step with the others for good
     outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));
@@ -130,6 +129,7 @@ void jitc_context::count(const gate::Outcome<gate::Delivery>& outcome, double se
     return;
   }
   if (outcome->is_merged) ++stats_.merged;
+  if (outcome->has_made_code) ++stats_.codes_made;
   switch (outcome->origin) {
     case gate::Origin::kMemory:
       ++stats_.memory_hits;
@@ -172,33 +172,11 @@ jitc_kind jitc_context_open(const jitc_communicator* communicator, const jitc_op
 }
 
 void jitc_context_close(jitc_context* context) { delete context; }
-int jitc_context_is_broken(const jitc_context* context) { return context->is_broken(); }
+int jitc_context_is_broken(const jitc_context* context) { return context && context->is_broken(); }
 
 void jitc_context_stats(const jitc_context* context, jitc_stats* stats) {
-  jitc_stats whole = context->stats();
+  if (!stats) return;
+  jitc_stats whole = context ? context->stats() : jitc_stats{};
   whole.size = std::min(stats->size, sizeof whole);
   std::copy_n(reinterpret_cast<const unsigned char*>(&whole), whole.size, reinterpret_cast<unsigned char*>(stats));
-}
-
-jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_module** module, jitc_error** error) {
-  if (error) *error = nullptr;
-  if (module) *module = nullptr;
-  try {
-    if (!context || !module)
-      return api::hand_out({{ErrorKind::kUsage, "a null pointer was given", "jitc_compile"}, {}}, error);
-    // Before the ranks agree: what this rank alone fails in afterwards nobody else would hear of.
-    std::unique_ptr<jitc_module> handle(new (std::nothrow) jitc_module);
-    gate::Outcome<gate::Delivery> outcome = context->compile(request, handle != nullptr);
-    if (!outcome) {
-      const char* name = request && request->size >= offsetof(jitc_request, flags) ? request->name : nullptr;
-      return api::hand_out(std::move(outcome.error()), error, name && *name ? name : "source.c");
-    }
-    handle->module = std::move(outcome->module);
-    handle->manifest = std::move(outcome->manifest);
-    handle->origin = static_cast<jitc_origin>(outcome->origin);
-    *module = handle.release();
-    return JITC_OK;
-  } catch (...) {  // the ABI carries no exceptions
-    return api::hand_out(api::failure_of_exception(), error);
-  }
 }

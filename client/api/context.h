@@ -1,6 +1,7 @@
 // jitc_context: one communicator's gate with the process's settings, sources and statistics.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "client/api/progress_line.h"
@@ -15,8 +16,10 @@ struct jitc_context {
   // `communicator` is complete.
   jitc_context(const jitc_communicator& communicator, const jitc_options& options);
 
+  // What this rank wants, by the context's settings.
+  using MakeDemand = std::function<jitc::gate::Demand(const jitc::common::Result<jitc::common::Settings>&)>;
   // `has_handle`: there is memory for the module's handle, without which this rank cannot take part in a success.
-  jitc::gate::Outcome<jitc::gate::Delivery> compile(const jitc_request* request, bool has_handle);
+  jitc::gate::Outcome<jitc::gate::Delivery> compile(const MakeDemand& make_demand, bool has_handle);
   bool is_broken() const { return gate_.broken().has_value(); }
   const jitc_stats& stats() const { return stats_; }
 

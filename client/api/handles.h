@@ -29,6 +29,9 @@ struct jitc_module {
   std::shared_ptr<jitc::loader::Module> module;
   std::string manifest;
   jitc_origin origin = JITC_FROM_MEMORY;
+  // When it was made from a problem: of its symbols, and its own table, which fused functions have none of.
+  std::string prefix;
+  const jitc_table* table = nullptr;
 };
 
 struct jitc_text {
@@ -43,6 +46,22 @@ jitc_kind hand_out(gate::Failure failure, jitc_error** error, const std::string&
 
 // For the catch clause at the ABI: memory, or a bug. No exception crosses it.
 gate::Failure failure_of_exception() noexcept;
+
+// A call that gives a status. `body()` gives a Result<void>.
+template <class Body>
+jitc_kind attempt(jitc_error** error, const Body& body) noexcept {
+  if (error) *error = nullptr;
+  try {
+    common::Result<void> done = body();
+    return done ? JITC_OK : hand_out({std::move(done.error()), {}}, error);
+  } catch (...) {  // the ABI carries no exceptions
+    return hand_out(failure_of_exception(), error);
+  }
+}
+
+inline std::unexpected<common::Error> null_pointer(const char* call) {
+  return common::fail(common::ErrorKind::kUsage, "a null pointer was given", call);
+}
 
 // A structure whose first member says how much of it the caller knows: the rest is zeros.
 template <class T>

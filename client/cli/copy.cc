@@ -65,10 +65,10 @@ Result<void> write_through(const std::string& path, std::string_view bytes, cons
 
 // A temporary file beside it, then rename. The name is not that of a run that was killed, whose process id may come
 // again.
-Result<void> replace(const std::string& path, std::string_view bytes) {
+Result<void> replace(const std::string& path, std::string_view bytes, unsigned mode) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   const std::string temporary = path + ".jitc-" + std::to_string(::getpid()) + "-" + std::to_string(now);
-  const common::Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0777));
+  const common::Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return cannot_write(errno, path);
   auto written = common::write_all(file.get(), bytes, path);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot_write(errno, path);
@@ -94,12 +94,12 @@ Result<void> check_copy(const std::string& path) {
   return {};
 }
 
-Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline) {
+Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline, unsigned mode) {
   // Links of /proc, as /dev/stdout is one, are followed by the kernel alone.
-  if (const auto mode = mode_of(path); mode && !S_ISREG(*mode)) return write_through(path, bytes, deadline);
+  if (const auto present = mode_of(path); present && !S_ISREG(*present)) return write_through(path, bytes, deadline);
   const auto file = follow(path);
   if (!file) return std::unexpected(file.error());
-  return replace(*file, bytes);
+  return replace(*file, bytes, mode);
 }
 
 }  // namespace jitc::cli

@@ -16,7 +16,8 @@ common::Result<void> check_copy(const std::string& path);
 // A regular file, or a new one, is there whole or not at all. A symlink stays, and what it leads to is replaced. What
 // exists and is no regular file (/dev/null, a pipe) is written through: a pipe must have its reader by then, which is
 // waited for until the deadline or an interrupt while it does not read (kTimedOut, kCancelled). Else kUsage: the path
-// is the user's.
-common::Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline);
+// is the user's. `mode` is a new file's, before the umask.
+common::Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline,
+                                unsigned mode = 0777);
 
 }  // namespace jitc::cli

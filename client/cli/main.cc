@@ -21,6 +21,8 @@ int run(int argc, char** argv) {
       "Settings come from flags, JITC_ variables and jitc.toml files: 'jitc config --explain' lists them.");
   jitc::cli::Action action;
   jitc::cli::add_submit(app, action);
+  jitc::cli::add_lower(app, action);
+  jitc::cli::add_share(app, action);
   jitc::cli::add_status(app, action);
   jitc::cli::add_stats(app, action);
   jitc::cli::add_cache(app, action);

@@ -1,20 +1,17 @@
 // jitc submit: sources to artifacts.
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <optional>
 
+#include "client/api/sharing.h"
 #include "client/cli/compile.h"
 #include "client/cli/context.h"
 #include "client/cli/copy.h"
+#include "client/cli/input.h"
 #include "client/cli/parallel.h"
 #include "client/cli/progress.h"
 #include "client/cli/start.h"
-#include "common/files.h"
 #include "common/flags.h"
 
 namespace jitc::cli {
@@ -26,7 +23,6 @@ using common::Result;
 
 // Threads only wait for the daemon, which decides how many compilers run.
 constexpr std::size_t kMaxThreads = 64;
-constexpr double kLookAgainSeconds = 3600;
 
 constexpr const char* kFooter =
     "The artifacts' paths go to standard output, one a line, in the order of the files; everything else goes to\n"
@@ -50,28 +46,6 @@ struct Options {
   double timeout = 0;
   SettingFlags settings;
 };
-
-Result<std::string> read_standard_input(const Deadline& deadline) {
-  std::string text;
-  std::array<char, 65536> buffer;
-  for (;;) {
-    const auto readable = wait_readable({STDIN_FILENO}, deadline, kLookAgainSeconds);
-    if (!readable) return std::unexpected(readable.error());
-    if (*readable == 0) continue;
-    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return common::fail_errno(ErrorKind::kUsage, errno, "cannot be read", "standard input");
-    if (got == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-}
-
-Result<std::string> read_source(const std::string& file, const Deadline& deadline) {
-  if (file == "-") return read_standard_input(deadline);
-  auto text = common::read_file(file);
-  if (!text) text.error().kind = ErrorKind::kUsage;
-  return text;
-}
 
 // What all sources have in common.
 Result<common::Request> common_request(const Options& options, const Context& context) {
@@ -108,10 +82,11 @@ std::vector<Source> read_sources(const Options& options, const common::Request& 
     source.request.name = source.name;
     Outcome& outcome = outcomes.emplace_back();
     outcome.name = source.name;
-    if (auto text = read_source(file, deadline); !text) {
+    if (auto text = read_input(file, deadline); !text) {
       outcome.error = std::move(text.error());
     } else {
       source.request.origin = std::move(*text);
+      source.request.emitter_version = api::sharing_version(source.request);
       if (auto checked = common::check_request(source.request); !checked) outcome.error = std::move(checked.error());
     }
     sources.push_back(std::move(source));

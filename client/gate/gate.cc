@@ -48,12 +48,26 @@ Error no_memory(std::string what, std::string thing) {
 
 // The root's look-up and compile, for the helper thread; it owns what it uses.
 RootWork::Task look_up_or_compile(std::shared_ptr<StoreLookup> store, std::shared_ptr<Compiler> compiler,
-                                  common::Request request) {
-  return [store = std::move(store), compiler = std::move(compiler),
-          request = std::move(request)](const Report& report) -> Result<Obtained> {
+                                  common::Request request, MakeCode make_code, bool origin_is_source) {
+  return [store = std::move(store), compiler = std::move(compiler), request = std::move(request),
+          make_code = std::move(make_code), origin_is_source](const Report& report) -> Result<Obtained> {
     if (std::optional<Obtained> found = store->look_up(request)) return std::move(*found);
     if (!report({})) return common::fail(ErrorKind::kCancelled, "nobody waits any more", request.name);
-    return compiler->compile(request, report);
+    if (!make_code) return compiler->compile(request, report);
+    Result<std::string> code = make_code(request);
+    if (!code) return std::unexpected(std::move(code.error()));
+    common::Request with_code = request;
+    with_code.code = std::move(*code);
+    Result<Obtained> obtained = compiler->compile(with_code, report);
+    const bool is_invalid = !obtained && obtained.error().kind == ErrorKind::kInvalidSource;
+    if (origin_is_source && is_invalid && !with_code.code.empty()) {
+      // Diagnostics are those of the text as given; should only what was made of it be wrong, nobody need know.
+      with_code.code.clear();
+      with_code.no_cache = true;  // the daemon remembers that the key fails
+      obtained = compiler->compile(with_code, report);
+    }
+    if (obtained) obtained->has_made_code = !with_code.code.empty();
+    return obtained;
   };
 }
 
@@ -65,6 +79,7 @@ std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
     beat.state = Beat::State::kArtifact;
     beat.origin = obtained->origin;
     beat.is_merged = obtained->is_merged;
+    beat.has_made_code = obtained->has_made_code;
     beat.compile_seconds = obtained->compile_seconds;
     beat.peak_bytes = obtained->peak_bytes;
     beat.key = obtained->key;
@@ -111,7 +126,7 @@ Outcome<Delivery> Gate::run(Local local) {
   if (!verdict) return std::unexpected(verdict.error());
   previous_ = local.request;  // the root's, where it was adopted
   if (verdict->someone_needs) return hand_off(local, verdict->common_isa);
-  return Delivery{std::move(local.module), std::move(local.call->manifest)};
+  return Delivery{std::move(local.module), std::move(local.call->manifest), local.request};
 }
 
 // ---- step 1 -------------------------------------------------------------------------------------------------------
@@ -122,7 +137,10 @@ Gate::Local Gate::local_step(Demand demand) {
     name_ = demand.request->name;
     if (auto checked = common::check_request(*demand.request); !checked)
       return {std::unexpected(std::move(checked.error())), {}, {}, nullptr};
-    return look_into_table({sequence_, previous_, std::move(*demand.request), std::move(demand.manifest)});
+    Local local = look_into_table({sequence_, previous_, std::move(*demand.request), std::move(demand.manifest)});
+    local.make_code = std::move(demand.make_code);
+    local.origin_is_source = demand.origin_is_source;
+    return local;
   } catch (const std::bad_alloc&) {
     return {std::unexpected(no_memory("for the request", {})), {}, {}, nullptr};
   }
@@ -195,6 +213,8 @@ Outcome<void> Gate::settle_divergence(Local& local, const Verdict& verdict) {
     mine = no_memory("for the root's version of the request", {});
   }
   if (auto shared = share_errors(mine ? &*mine : nullptr, "for the differences in"); !shared) return shared;
+  adopted->origin_is_source = local.origin_is_source;
+  adopted->make_code = std::move(local.make_code);  // the root's makes the code of the root's request
   local = std::move(*adopted);
   return {};
 }
@@ -213,12 +233,17 @@ Outcome<Delivery> Gate::hand_off(Local& local, common::IsaMask common_isa) {
   Result<std::shared_ptr<loader::Module>> module = load(local, *received);
   if (auto all = share_errors(module ? nullptr : &module.error(), "for all ranks to load"); !all)
     return std::unexpected(std::move(all.error()));
-  return Delivery{std::move(*module),   std::move(local.call->manifest),
-                  last.origin,          last.is_merged != 0,
-                  last.compile_seconds, last.peak_bytes};
+  return Delivery{.module = std::move(*module),
+                  .manifest = std::move(local.call->manifest),
+                  .request = local.request,
+                  .origin = last.origin,
+                  .is_merged = last.is_merged != 0,
+                  .has_made_code = last.has_made_code != 0,
+                  .compile_seconds = last.compile_seconds,
+                  .peak_bytes = last.peak_bytes};
 }
 
-Outcome<Gate::Received> Gate::send(const Local& local, common::IsaMask common_isa) {
+Outcome<Gate::Received> Gate::send(Local& local, common::IsaMask common_isa) {
   const steady_clock::time_point start = steady_clock::now();
   Outcome<Result<Obtained>> obtained = obtain(local, common_isa);
   if (!obtained) return std::unexpected(std::move(obtained.error()));
@@ -249,7 +274,7 @@ Outcome<Gate::Received> Gate::receive(const std::string& name) {
 }
 
 // The outer outcome fails when the communicator does; the inner result is the root's, for everybody.
-Outcome<Result<Obtained>> Gate::obtain(const Local& local, common::IsaMask common_isa) {
+Outcome<Result<Obtained>> Gate::obtain(Local& local, common::IsaMask common_isa) {
   const std::string& name = local.call->request.name;
   std::optional<RootWork> work;
   try {
@@ -260,7 +285,8 @@ Outcome<Result<Obtained>> Gate::obtain(const Local& local, common::IsaMask commo
     }
     common::Request request = local.call->request;
     if (request.isa_wish == "common") request.isa_level = common::isa_level_of(common_isa);
-    work.emplace(look_up_or_compile(services_.store, services_.compiler, std::move(request)));
+    work.emplace(look_up_or_compile(services_.store, services_.compiler, std::move(request), std::move(local.make_code),
+                                    local.origin_is_source));
   } catch (const std::bad_alloc&) {
     return Result<Obtained>(std::unexpected(no_memory("on rank 0", name)));
   }

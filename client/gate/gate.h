@@ -33,14 +33,19 @@ namespace jitc::gate {
 struct Demand {
   common::Result<common::Request> request;
   std::string manifest;
+  MakeCode make_code;  // empty: the request's origin is what is compiled
+  // The origin is C too: it is compiled when what was made of it is refused, or nothing was made (an empty text).
+  bool origin_is_source = false;
 };
 
 struct Delivery {
   std::shared_ptr<loader::Module> module;
-  std::string manifest;  // in force: the caller's, or the root's when that was adopted
+  std::string manifest;    // in force: the caller's, or the root's when that was adopted
+  common::Digest request;  // of the request in force, likewise
   // The same on every rank:
   Origin origin = Origin::kMemory;
   bool is_merged = false;
+  bool has_made_code = false;
   double compile_seconds = 0;
   std::uint64_t peak_bytes = 0;
 };
@@ -81,6 +86,8 @@ class Gate {
     common::Digest request;  // zeros when there is none, as is the next
     common::Digest digest;   // of the whole call
     std::shared_ptr<loader::Module> module;
+    MakeCode make_code;
+    bool origin_is_source = false;
   };
   struct Digested {
     common::Request request;
@@ -102,9 +109,9 @@ class Gate {
     std::string bytes;
     bool has_bytes = true;  // false: there was no memory for them
   };
-  Outcome<Received> send(const Local& local, common::IsaMask common_isa);
+  Outcome<Received> send(Local& local, common::IsaMask common_isa);
   Outcome<Received> receive(const std::string& name);
-  Outcome<common::Result<Obtained>> obtain(const Local& local, common::IsaMask common_isa);
+  Outcome<common::Result<Obtained>> obtain(Local& local, common::IsaMask common_isa);
   Outcome<common::Result<Obtained>> wait_for(RootWork& work, const std::string& name);
   common::Result<std::shared_ptr<loader::Module>> load(const Local& local, const Received& received) const;
 

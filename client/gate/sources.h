@@ -21,10 +21,16 @@ struct Obtained {
   bool is_merged = false;
   double compile_seconds = 0;
   std::uint64_t peak_bytes = 0;
+  bool has_made_code = false;  // MakeCode was called
 };
 
 // Says how far it is; false: nobody waits any more, give up.
 using Report = std::function<bool(const rpc::Progress&)>;
+
+// Makes the text that is compiled where another one stands for it in the request's digest: a problem not yet
+// differentiated, a text not yet shared. Called on the root alone, and only when the store has no artifact; on the
+// helper thread, so that it owns what it uses.
+using MakeCode = std::function<common::Result<std::string>(const common::Request& request)>;
 
 class StoreLookup {
  public:

@@ -28,6 +28,7 @@ struct Beat {
   // kArtifact:
   Origin origin = Origin::kMemory;
   std::uint32_t is_merged = 0;
+  std::uint32_t has_made_code = 0;
   double compile_seconds = 0;
   std::uint64_t peak_bytes = 0;
   common::Digest key;

@@ -31,6 +31,9 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   manifest.triple = resolved.target.triple;
   manifest.isa = resolved.target.isa;
   manifest.abi_tag = prepared.request.abi_tag;
+  manifest.share = prepared.request.share;
+  manifest.origin_bytes = prepared.request.origin.size();
+  manifest.code_bytes = prepared.request.code.size();
   manifest.flags = prepared.request.flags;
   manifest.flags_used = compiled.flags_used;
   manifest.rungs = facts.rungs;

@@ -11,3 +11,21 @@ int uses_the_header(void) {
   jitc_context_close(context);
   return 0;
 }
+
+int builds_a_problem(void) {
+  jitc_problem* problem = jitc_problem_open("poisson", 2);
+  const uint32_t u = jitc_problem_field(problem, "u", 1);
+  jitc_block block = {sizeof block};
+  jitc_text* text = 0;
+  jitc_node flux[2];
+  flux[0] = jitc_node_field(problem, JITC_LEAF_U_X, u, 0, 0);
+  flux[1] = jitc_node_field(problem, JITC_LEAF_U_X, u, 0, 1);
+  jitc_problem_residual(problem, "f1_0", JITC_F1, u, 0, flux, 2);
+  block.name = "g3_0_0";
+  block.kind = JITC_G3;
+  jitc_problem_block(problem, &block);
+  if (flux[0] == JITC_NONE || jitc_problem_emit(problem, 0, &text, 0) != JITC_OK) return 1;
+  jitc_text_free(text);
+  jitc_problem_free(problem);
+  return 0;
+}

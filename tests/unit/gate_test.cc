@@ -45,6 +45,88 @@ TEST_P(GateOfSize, StoreHitOnTheRootCompilesNothing) {
   EXPECT_EQ(world.lookups(), 1);
 }
 
+TEST_P(GateOfSize, CodeIsMadeOnceOnTheRootAndOnlyForTheCompiler) {
+  GateWorld world(GetParam());
+  std::atomic<int> made = 0;
+  std::atomic<int> made_elsewhere = 0;
+  const auto ask = [&] {
+    return world.compile([&](int rank) {
+      Demand demand = demand_of(kSource);
+      demand.make_code = [&made, &made_elsewhere, rank](const common::Request&) -> common::Result<std::string> {
+        ++(rank == 0 ? made : made_elsewhere);
+        return "double answer(double x) { return 42 * x; }";
+      };
+      return demand;
+    });
+  };
+  std::string compiled;
+  world.rank(0).compiler.work = [&compiled](const common::Request& request, const Report&) {
+    compiled = request.code;
+    const common::Digest key = testing::key_of(request);
+    return Obtained{testing::make_artifact("answer", key), key, Origin::kCompiled};
+  };
+  world.rank(0).store.has_it = true;
+  {
+    const auto stored = ask();
+    ASSERT_NO_FATAL_FAILURE(expect_delivered(stored, Origin::kStore));
+    EXPECT_EQ(made, 0);
+    for (const auto& outcome : stored) EXPECT_FALSE(outcome->has_made_code);
+    ASSERT_NO_FATAL_FAILURE(expect_delivered(ask(), Origin::kMemory));
+    EXPECT_EQ(made, 0);
+  }
+  world.rank(0).store.has_it = false;
+  const auto cold = ask();
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(cold, Origin::kCompiled));
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(compiled, "double answer(double x) { return 42 * x; }");
+  for (const auto& outcome : cold) {
+    EXPECT_TRUE(outcome->has_made_code);
+    EXPECT_EQ(outcome->request, common::request_digest(request_for(kSource)));
+  }
+  EXPECT_EQ(made_elsewhere, 0);
+}
+
+TEST_P(GateOfSize, CodeThatCannotBeMadeFailsOnAllRanks) {
+  GateWorld world(GetParam());
+  const auto outcomes = world.compile([&](int) {
+    Demand demand = demand_of(kSource);
+    demand.make_code = [](const common::Request&) { return common::fail(ErrorKind::kUsage, "no derivative of h"); };
+    return demand;
+  });
+  expect_same_failure(outcomes, ErrorKind::kUsage, "no derivative of h", {});
+  EXPECT_EQ(world.compiles(), 0);
+  expect_works_again(world);
+}
+
+// A text that was shared and does not compile so is compiled as given: it works, or its diagnostics are the caller's.
+TEST_P(GateOfSize, CompilesTheOriginWhereWhatWasMadeOfItIsWrong) {
+  for (const bool origin_is_source : {true, false}) {
+    GateWorld world(GetParam());
+    std::vector<std::string> codes;
+    world.rank(0).compiler.work = [&codes](const common::Request& request, const Report&) -> common::Result<Obtained> {
+      codes.push_back(request.code);
+      if (!request.code.empty()) return common::fail(ErrorKind::kInvalidSource, "does not compile", request.name);
+      EXPECT_TRUE(request.no_cache);
+      const common::Digest key = testing::key_of(request);
+      return Obtained{testing::make_artifact("answer", key), key, Origin::kCompiled};
+    };
+    const auto outcomes = world.compile([&](int) {
+      Demand demand = demand_of(kSource);
+      demand.make_code = [](const common::Request&) { return "wrong"; };
+      demand.origin_is_source = origin_is_source;
+      return demand;
+    });
+    if (origin_is_source) {
+      expect_delivered(outcomes, Origin::kCompiled);
+      for (const auto& outcome : outcomes) EXPECT_FALSE(outcome->has_made_code);
+      EXPECT_EQ(codes, (std::vector<std::string>{"wrong", ""}));
+    } else {
+      expect_same_failure(outcomes, ErrorKind::kInvalidSource, "does not compile", {});
+      EXPECT_EQ(codes, std::vector<std::string>{"wrong"});
+    }
+  }
+}
+
 TEST_P(GateOfSize, AnySubsetMayHoldTheModuleAlready) {
   const int size = GetParam();
   std::mt19937 random(7);
@@ -161,6 +243,25 @@ TEST_P(GateOfMany, AdoptTakesTheRootsSourceAndManifestTogether) {
   EXPECT_EQ(world.compiles(), 1);
   const auto warm = world.compile([](int) { return demand_of(kSource, "the root's"); });
   expect_delivered(warm, Origin::kMemory);
+}
+
+TEST_P(GateOfMany, AdoptedCodeIsTheRoots) {
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.adopts_root = true; });
+  std::string compiled;
+  world.rank(0).compiler.work = [&compiled](const common::Request& request, const Report&) {
+    compiled = request.code;
+    const common::Digest key = testing::key_of(request);
+    return Obtained{testing::make_artifact("answer", key), key, Origin::kCompiled};
+  };
+  const auto outcomes = world.compile([](int rank) {
+    Demand demand = demand_of("problem of rank " + std::to_string(rank));
+    demand.make_code = [rank](const common::Request&) { return "code of rank " + std::to_string(rank); };
+    return demand;
+  });
+  expect_delivered(outcomes, Origin::kCompiled);
+  EXPECT_EQ(compiled, "code of rank 0");
+  for (const auto& outcome : outcomes)
+    EXPECT_EQ(outcome->request, common::request_digest(request_for("problem of rank 0")));
 }
 
 TEST_P(GateOfMany, AdoptNeedsEveryRanksConsent) {

@@ -3,6 +3,8 @@
 #   run 1, cold: nobody knows the functions; one compiler starts, for all ranks
 #   run 2, warm: the same processes ask again; they hold the functions
 #   run 3: another job; it finds them in the store
+# Then a viscoplastic material, whose Jacobian differentiates the viscosity (Newton) or holds it fixed (Picard): the same
+# problem but for one word, and the same solution in more steps.
 # Usage: demo.sh BUILD_DIRECTORY [RANKS]. Ends with 0 when all of that happened and every solve passed its checks.
 set -euo pipefail
 
@@ -70,6 +72,11 @@ solve() {
 solve -runs 2 | tee "$log" || die "the first job failed"
 solve -runs 1 | tee -a "$log" || die "the second job failed"
 
+plastic=$work/plastic.log
+for tangent in newton picard; do
+  solve -rheology viscoplastic -tangent "$tangent" -refinements 1 | tee -a "$plastic" || die "the $tangent job failed"
+done
+
 expect() {
   local found
   found=$(grep "^$1: " "$log" | cut -d ' ' -f "$2-" | paste -s -d ';')
@@ -93,3 +100,11 @@ awk '
     printf "  observed order on %d x %d cells: velocity %s (Q2: 3), pressure %s (Q1: 2)\n",
            cells, cells, velocity, pressure
   }' "$log"
+awk '
+  /^ +cells +/ { tangent = $2 }
+  /^ +[0-9]+ / { steps[tangent] = $2; cells = $1; error[tangent] = $5 }
+  END {
+    printf "  viscoplastic on %d x %d cells: Newton %d steps, Picard %d, velocity error %s and %s\n",
+           cells, cells, steps["Newton"], steps["Picard"], error["Newton"], error["Picard"]
+    exit !(steps["Newton"] > 0 && steps["Newton"] < steps["Picard"])
+  }' "$plastic" || die "Newton did not need fewer steps than Picard"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <jitc/mpi.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "client/examples/stokes/pointwise.h"
@@ -12,7 +13,7 @@
 namespace jitc::stokes {
 namespace {
 
-constexpr char kHelp[] = "Power-law Stokes flow whose pointwise functions jitc compiles at run time.\n";
+constexpr char kHelp[] = "Nonlinear Stokes flow whose pointwise functions jitc compiles at run time.\n";
 
 // What must hold. The elements' orders are 3 and 2; Newton's method has 2 at its end, a wrong Jacobian makes it 1.
 constexpr double kLeastVelocityOrder = 2.8;
@@ -21,30 +22,40 @@ constexpr double kLeastNewtonOrder = 1.4;
 constexpr double kMostJacobianError = 1e-6;
 
 struct Settings {
-  char source[PETSC_MAX_PATH_LEN] = JITC_STOKES_SOURCE;
+  Law law = Law::kPowerLaw;
+  jitc_tangent tangent = JITC_NEWTON;
   PetscInt cells = 4;
   PetscInt refinements = 2;
   PetscInt runs = 1;
-  PowerLaw law;
+  Material material;
 };
 
 PetscErrorCode read_settings(Settings* settings) {
+  const char* const laws[] = {"power_law", "viscoplastic"};  // as Law has them
+  const char* const tangents[] = {"newton", "picard"};       // as jitc_tangent has them
+  PetscInt law = 0, tangent = 0;
+
   PetscFunctionBeginUser;
   PetscOptionsBegin(PETSC_COMM_WORLD, "", "Stokes example", "");
-  PetscCall(PetscOptionsString("-source", "C text of the pointwise functions", "", settings->source, settings->source,
-                               sizeof settings->source, nullptr));
+  PetscCall(PetscOptionsEList("-rheology", "How the viscosity depends on the strain rate", "", laws, 2, laws[0], &law,
+                              nullptr));
+  PetscCall(PetscOptionsEList("-tangent", "newton: of the viscosity too; picard: with the viscosity held fixed", "",
+                              tangents, 2, tangents[0], &tangent, nullptr));
   PetscCall(PetscOptionsBoundedInt("-cells", "Cells per direction of the coarsest grid", "", settings->cells,
                                    &settings->cells, nullptr, 2));
   PetscCall(PetscOptionsBoundedInt("-refinements", "Further grids, each of half the cell size", "",
                                    settings->refinements, &settings->refinements, nullptr, 0));
   PetscCall(PetscOptionsBoundedInt("-runs", "Times to ask for the functions and solve", "", settings->runs,
                                    &settings->runs, nullptr, 1));
-  PetscCall(PetscOptionsScalar("-eta0", "Viscosity at e^2 + e_min^2 = 1", "", settings->law.eta0, &settings->law.eta0,
-                               nullptr));
-  PetscCall(PetscOptionsScalar("-n", "Exponent of the power law", "", settings->law.n, &settings->law.n, nullptr));
-  PetscCall(PetscOptionsScalar("-e_min", "Regularisation of the strain rate", "", settings->law.e_min,
-                               &settings->law.e_min, nullptr));
+  for (const auto& [name, help, value] :
+       {std::tuple("-eta0", "Viscosity at small strain rates (power law: at 1)", &settings->material.eta0),
+        std::tuple("-n", "Exponent of the power law", &settings->material.n),
+        std::tuple("-tau_y", "Yield stress", &settings->material.tau_y),
+        std::tuple("-e_min", "Regularisation of the strain rate", &settings->material.e_min)})
+    PetscCall(PetscOptionsScalar(name, help, "", *value, value, nullptr));
   PetscOptionsEnd();
+  settings->law = static_cast<Law>(law);
+  settings->tangent = static_cast<jitc_tangent>(tangent);
   PetscFunctionReturn(kSuccess);
 }
 
@@ -67,14 +78,18 @@ const char* tiers(jitc_origin origin) {
 // The order of convergence between two grids; NaN for the first one.
 double order(double coarse, double fine) { return std::log2(coarse / fine); }
 
-std::vector<std::string> failed_checks(const Solution* coarse, const Solution& fine) {
+std::vector<std::string> failed_checks(jitc_tangent tangent, const Solution* coarse, const Solution& fine) {
   std::vector<std::string> failed;
   const auto require = [&](bool holds, const char* what) {
     if (!holds) failed.emplace_back(what);
   };
-  require(fine.reason > 0, "Newton's method did not converge");
-  require(fine.newton_order == 0 || fine.newton_order >= kLeastNewtonOrder, "Newton's method is not superlinear");
-  require(fine.jacobian_error <= kMostJacobianError, "the Jacobian differs from finite differences");
+  require(fine.reason > 0, "the iteration did not converge");
+  if (tangent == JITC_NEWTON) {
+    require(fine.order == 0 || fine.order >= kLeastNewtonOrder, "Newton's method is not superlinear");
+    require(fine.jacobian_error <= kMostJacobianError, "the Jacobian differs from finite differences");
+  } else {
+    require(fine.jacobian_error > kMostJacobianError, "the Jacobian is Newton's, not Picard's");
+  }
   if (coarse) {
     require(order(coarse->velocity_error, fine.velocity_error) >= kLeastVelocityOrder,
             "the velocity's order is too low");
@@ -84,12 +99,12 @@ std::vector<std::string> failed_checks(const Solution* coarse, const Solution& f
   return failed;
 }
 
-PetscErrorCode print_solution(const Solution* coarse, const Solution& fine) {
+PetscErrorCode print_solution(const Settings& settings, const Solution* coarse, const Solution& fine) {
   const MPI_Comm comm = PETSC_COMM_WORLD;
 
   PetscFunctionBeginUser;
   PetscCall(PetscPrintf(comm, "  %5d  %6d  %5.2f  %8.1e", static_cast<int>(fine.cells),
-                        static_cast<int>(fine.newton_iterations), fine.newton_order, fine.jacobian_error));
+                        static_cast<int>(fine.iterations), fine.order, fine.jacobian_error));
   if (coarse) {
     PetscCall(PetscPrintf(comm, "  %9.2e  %5.2f  %9.2e  %5.2f", fine.velocity_error,
                           order(coarse->velocity_error, fine.velocity_error), fine.pressure_error,
@@ -98,7 +113,7 @@ PetscErrorCode print_solution(const Solution* coarse, const Solution& fine) {
     PetscCall(PetscPrintf(comm, "  %9.2e      -  %9.2e      -", fine.velocity_error, fine.pressure_error));
   }
   PetscCall(PetscPrintf(comm, "  %7.2f\n", fine.seconds));
-  for (const std::string& what : failed_checks(coarse, fine))
+  for (const std::string& what : failed_checks(settings.tangent, coarse, fine))
     PetscCall(PetscPrintf(comm, "FAILED on %d x %d cells: %s\n", static_cast<int>(fine.cells),
                           static_cast<int>(fine.cells), what.c_str()));
   PetscFunctionReturn(kSuccess);
@@ -110,14 +125,15 @@ PetscErrorCode study_convergence(const Settings& settings, const Pointwise& func
   double seconds = 0;
 
   PetscFunctionBeginUser;
-  PetscCall(
-      PetscPrintf(PETSC_COMM_WORLD, "  cells  Newton  order  Jac. err   velocity  order   pressure  order  solve s\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "  cells  %6s  order  Jac. err   velocity  order   pressure  order  solve s\n",
+                        settings.tangent == JITC_NEWTON ? "Newton" : "Picard"));
   for (PetscInt level = 0; level <= settings.refinements; ++level) {
     const Solution* coarse = solutions.empty() ? nullptr : &solutions.back();
     Solution fine;
-    PetscCall(solve(PETSC_COMM_WORLD, functions, settings.law, settings.cells << level, &fine));
-    PetscCall(print_solution(coarse, fine));
-    *passed = *passed && failed_checks(coarse, fine).empty();
+    PetscCall(solve(PETSC_COMM_WORLD, functions, settings.material, settings.cells << level, &fine));
+    PetscCall(print_solution(settings, coarse, fine));
+    *passed = *passed && failed_checks(settings.tangent, coarse, fine).empty();
     seconds += fine.seconds;
     solutions.push_back(fine);
   }
@@ -134,7 +150,7 @@ PetscErrorCode run(const Settings& settings, bool* passed) {
   jitc::Context context(jitc::mpi::communicator(comm));
   std::vector<Compiled> held;  // until the end, as a program does that solves more than once
   for (PetscInt i = 1; i <= settings.runs; ++i) {
-    held.push_back(compile_pointwise(context, settings.source));
+    held.push_back(compile_pointwise(context, settings.law, settings.tangent));
     const Compiled& compiled = held.back();
     PetscCall(
         PetscPrintf(comm, "run %d of %d, %d ranks\n", static_cast<int>(i), static_cast<int>(settings.runs), ranks));

@@ -1,22 +1,20 @@
 #include "client/examples/stokes/pointwise.h"
 
-#include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <type_traits>
+
+#include "client/examples/stokes/equations.h"
 
 namespace jitc::stokes {
 namespace {
 
 // The source prints its own typedefs, so that compute nodes need no PETSc headers; they must be this PETSc's.
-static_assert(std::is_same_v<PetscInt, int> && std::is_same_v<PetscReal, double> && std::is_same_v<PetscScalar, double>,
-              "powerlaw_stokes_2d.c is printed for a PETSc with 32-bit integers and real double scalars");
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!(file && text << file.rdbuf())) throw std::runtime_error("cannot read " + path + ": give its place by -source");
-  return std::move(text).str();
+jitc::EmitOptions petsc_types() {
+  jitc::EmitOptions options;
+  options.int_bits = 8 * sizeof(PetscInt);
+  static_assert(std::is_same_v<PetscReal, double> && std::is_same_v<PetscScalar, double>,
+                "the example is written for a PETSc with real double scalars");
+  return options;
 }
 
 // What decides the binary interface besides the text: part of the key.
@@ -29,26 +27,25 @@ std::string abi_tag() {
 
 template <class Pointer>
 void bind(const jitc::Module& module, const char* name, Pointer& function) {
-  function = module.symbol<std::remove_pointer_t<Pointer>>(name);
+  function = module.function<std::remove_pointer_t<Pointer>>(name);
 }
 
 }  // namespace
 
-Compiled compile_pointwise(jitc::Context& context, const std::string& path) {
+Compiled compile_pointwise(jitc::Context& context, Law law, jitc_tangent tangent) {
+  jitc::Problem problem = equations(law, tangent);
   jitc::Request request;
-  request.name = "powerlaw_stokes_2d.c";
-  request.make_source = [&path] { return read_text(path); };
   request.abi_tag = abi_tag();
-  request.manifest = "eta0 n e_min Ra";  // the slots of `constants`, as PowerLaw has them
 
   const std::uint64_t before = context.stats().compilers_started;
   Compiled compiled;
-  compiled.module = context.compile(request);
+  compiled.module = context.compile(problem, petsc_types(), request);
   bind(compiled.module, "f1_0", compiled.functions.f1_0);
   bind(compiled.module, "f0_1", compiled.functions.f0_1);
   bind(compiled.module, "g3_0_0", compiled.functions.g3_0_0);
   bind(compiled.module, "g2_0_1", compiled.functions.g2_0_1);
   bind(compiled.module, "g1_1_0", compiled.functions.g1_1_0);
+  compiled.functions.f0_0 = force_of(law);
   const jitc_stats stats = context.stats();
   compiled.seconds = stats.last_seconds;
   compiled.compilers_started = stats.compilers_started - before;

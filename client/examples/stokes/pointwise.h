@@ -1,9 +1,8 @@
-// From C text to the function pointers that PETSc calls.
+// From the equations to the function pointers that PETSc calls.
 #pragma once
 
 #include <cstdint>
 #include <jitc/jitc.hpp>
-#include <string>
 
 #include "client/examples/stokes/problem.h"
 
@@ -16,8 +15,7 @@ struct Compiled {
   std::uint64_t compilers_started = 0;
 };
 
-// Collective over the context's ranks; throws jitc::Error, the same on every rank. Every rank makes the source: here
-// it reads the file `path`, a real generator would print it. Its functions are those of Pointwise, by name.
-Compiled compile_pointwise(jitc::Context& context, const std::string& path);
+// Collective over the context's ranks; throws jitc::Error, the same on every rank.
+Compiled compile_pointwise(jitc::Context& context, Law law, jitc_tangent tangent);
 
 }  // namespace jitc::stokes

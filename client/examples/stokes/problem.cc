@@ -49,19 +49,19 @@ PetscErrorCode add_element(DM dm, PetscInt field, PetscInt components, PetscInt 
   PetscFunctionReturn(kSuccess);
 }
 
-PetscErrorCode set_equations(DM dm, const Pointwise& pointwise, PowerLaw law) {
+PetscErrorCode set_equations(DM dm, const Pointwise& pointwise, const Material& material) {
   PetscDS ds;
   DMLabel boundary;
   const PetscInt marked = 1;  // by the box mesh, before its distribution
 
   PetscFunctionBeginUser;
   PetscCall(DMGetDS(dm, &ds));
-  PetscCall(PetscDSSetResidual(ds, kVelocity, force, pointwise.f1_0));
+  PetscCall(PetscDSSetResidual(ds, kVelocity, pointwise.f0_0, pointwise.f1_0));
   PetscCall(PetscDSSetResidual(ds, kPressure, pointwise.f0_1, nullptr));
   PetscCall(PetscDSSetJacobian(ds, kVelocity, kVelocity, nullptr, nullptr, nullptr, pointwise.g3_0_0));
   PetscCall(PetscDSSetJacobian(ds, kVelocity, kPressure, nullptr, nullptr, pointwise.g2_0_1, nullptr));
   PetscCall(PetscDSSetJacobian(ds, kPressure, kVelocity, nullptr, pointwise.g1_1_0, nullptr, nullptr));
-  std::array<PetscScalar, kConstants> constants = {law.eta0, law.n, law.e_min, law.rayleigh};
+  std::array<PetscScalar, kConstants> constants = {material.eta0, material.n, material.tau_y, material.e_min};
   PetscCall(PetscDSSetConstants(ds, kConstants, constants.data()));
   PetscCall(PetscDSSetExactSolution(ds, kVelocity, exact_velocity, nullptr));
   PetscCall(PetscDSSetExactSolution(ds, kPressure, exact_pressure, nullptr));
@@ -71,13 +71,14 @@ PetscErrorCode set_equations(DM dm, const Pointwise& pointwise, PowerLaw law) {
   PetscFunctionReturn(kSuccess);
 }
 
-PetscErrorCode create_problem(MPI_Comm comm, const Pointwise& pointwise, const PowerLaw& law, PetscInt cells, DM* dm) {
+PetscErrorCode create_problem(MPI_Comm comm, const Pointwise& pointwise, const Material& material, PetscInt cells,
+                              DM* dm) {
   PetscFunctionBeginUser;
   PetscCall(create_mesh(comm, cells, dm));
   PetscCall(add_element(*dm, kVelocity, kDim, 2, "velocity"));
   PetscCall(add_element(*dm, kPressure, 1, 1, "pressure"));
   PetscCall(DMCreateDS(*dm));
-  PetscCall(set_equations(*dm, pointwise, law));
+  PetscCall(set_equations(*dm, pointwise, material));
   PetscCall(mark_pressure_null_space(*dm));
   PetscCall(DMPlexCreateClosureIndex(*dm, nullptr));
   PetscFunctionReturn(kSuccess);
@@ -131,7 +132,7 @@ PetscErrorCode create_solver(DM dm, SNES* snes) {
   PetscFunctionReturn(kSuccess);
 }
 
-// The observed order of Newton's method, log(r2/r1) / log(r1/r0), over the last three residuals that stand well above
+// The observed order of the iteration, log(r2/r1) / log(r1/r0), over the last three residuals that stand well above
 // the rounding of the first.
 PetscReal observed_order(std::span<const PetscReal> residuals) {
   if (residuals.empty()) return 0;
@@ -232,7 +233,7 @@ PetscErrorCode set_default_options() {
   return kSuccess;
 }
 
-PetscErrorCode solve(MPI_Comm comm, const Pointwise& pointwise, const PowerLaw& law, PetscInt cells,
+PetscErrorCode solve(MPI_Comm comm, const Pointwise& pointwise, const Material& material, PetscInt cells,
                      Solution* solution) {
   DM dm;
   SNES snes;
@@ -241,7 +242,7 @@ PetscErrorCode solve(MPI_Comm comm, const Pointwise& pointwise, const PowerLaw& 
   PetscInt residual_count;
 
   PetscFunctionBeginUser;
-  PetscCall(create_problem(comm, pointwise, law, cells, &dm));
+  PetscCall(create_problem(comm, pointwise, material, cells, &dm));
   PetscCall(DMCreateGlobalVector(dm, &u));
   PetscCall(create_solver(dm, &snes));
   PetscCall(SNESSetConvergenceHistory(snes, residuals.data(), nullptr, kHistory, PETSC_TRUE));
@@ -252,9 +253,9 @@ PetscErrorCode solve(MPI_Comm comm, const Pointwise& pointwise, const PowerLaw& 
 
   solution->cells = cells;
   PetscCall(SNESGetConvergedReason(snes, &solution->reason));
-  PetscCall(SNESGetIterationNumber(snes, &solution->newton_iterations));
+  PetscCall(SNESGetIterationNumber(snes, &solution->iterations));
   PetscCall(SNESGetConvergenceHistory(snes, nullptr, nullptr, &residual_count));
-  solution->newton_order = observed_order(std::span(residuals).first(static_cast<std::size_t>(residual_count)));
+  solution->order = observed_order(std::span(residuals).first(static_cast<std::size_t>(residual_count)));
   PetscCall(check_jacobian(snes, u, &solution->jacobian_error));
   PetscCall(remove_mean_pressure(dm, u));
   PetscCall(measure_errors(dm, u, solution));

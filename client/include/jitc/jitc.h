@@ -25,13 +25,20 @@
 #define JITC_API
 #endif
 
+/* C programs may pass any number as an enumeration; a fixed type makes that defined in C++ as well. */
+#ifdef __cplusplus
+#define JITC_AS_INT : int
+#else
+#define JITC_AS_INT
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-typedef enum jitc_kind {
+typedef enum jitc_kind JITC_AS_INT {
   JITC_OK = 0,
   JITC_INVALID_SOURCE = 1, /* the source does not compile; jitc_error_text shows the diagnostics */
   JITC_REFUSED = 2,        /* policy: a flag, an include, another user's daemon */
@@ -103,7 +110,7 @@ typedef struct jitc_communicator {
 
 typedef struct jitc_context jitc_context;
 
-typedef enum jitc_phase {
+typedef enum jitc_phase JITC_AS_INT {
   JITC_PHASE_CONNECTING = 0, /* the root looks into the store, or connects to the daemon */
   JITC_PHASE_QUEUED = 1,
   JITC_PHASE_COMPILING = 2,
@@ -164,6 +171,8 @@ typedef struct jitc_stats {
   double total_seconds;
   double last_compile_seconds; /* of the compiler, as the daemon said; 0 on a hit */
   uint64_t last_peak_bytes;    /* of the compiler, as the daemon said; 0 on a hit */
+  uint64_t codes_made; /* times the root differentiated and printed a problem, or shared a text: never on a hit of
+                          memory or store */
 } jitc_stats;
 /* Fills the first stats->size bytes. */
 JITC_API void jitc_context_stats(const jitc_context* context, jitc_stats* stats);
@@ -175,8 +184,12 @@ typedef struct jitc_header {
   const char* text;
 } jitc_header;
 
-/* The text that a source callback makes. */
+/* A text that grows: what a source callback fills, and what functions hand out. */
 typedef struct jitc_text jitc_text;
+/* Its bytes, with a final 0 after them; they live until it is changed or freed. `length` may be NULL. */
+JITC_API const char* jitc_text_bytes(const jitc_text* text, size_t* length);
+/* For texts that a function handed out; NULL is allowed. */
+JITC_API void jitc_text_free(jitc_text* text);
 JITC_API void jitc_text_append(jitc_text* text, const char* bytes, size_t length);
 /* Says why no source can be made; jitc_compile then fails on every rank with this message and this rank. */
 JITC_API void jitc_text_fail(jitc_text* text, const char* message);
@@ -225,13 +238,15 @@ JITC_API jitc_kind jitc_compile(jitc_context* context, const jitc_request* reque
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
-typedef enum jitc_origin {
+typedef enum jitc_origin JITC_AS_INT {
   JITC_FROM_MEMORY = 0, /* every rank held it */
   JITC_FROM_RANK = 1,   /* the root held it and sent it */
   JITC_FROM_STORE = 2,  /* read by the root, without asking the daemon */
   JITC_FROM_DAEMON = 3, /* a hit of the daemon's, or merged into a compile that was running */
   JITC_COMPILED = 4
 } jitc_origin;
+
+/* What follows takes NULL for a module that there is not: "" for its key and manifest, no address. */
 
 /* Address of a function or variable that the module defines. Local. JITC_USAGE when it defines none of this name. Valid
  * until the module is released. */
@@ -249,5 +264,7 @@ JITC_API const char* jitc_version(void);
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+#include "problem.h"
 
 #endif /* JITC_JITC_H */

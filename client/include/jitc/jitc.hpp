@@ -20,50 +20,15 @@
 
 #include <exception>
 #include <functional>
+#include <jitc/error.hpp>
+#include <jitc/problem.hpp>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace jitc {
-
-// What went wrong: on every rank the same, for collective calls. what() is the whole text for people.
-class Error : public std::runtime_error {
- public:
-  Error(jitc_kind error_kind, const std::string& error_message)
-      : std::runtime_error(error_message), kind(error_kind), message(error_message) {}
-  // Takes the error over and frees it. `status` is what the function returned, for errors that have no object.
-  static Error take(jitc_kind status, jitc_error* error) {
-    std::unique_ptr<jitc_error, void (*)(jitc_error*)> owner(error, jitc_error_free);
-    return error ? Error(error) : Error(status, "jitc failed without an error object");
-  }
-
-  jitc_kind kind;
-  std::string kind_name;   // "INVALID_SOURCE"
-  std::string message;     // what happened
-  std::string thing;       // to which thing
-  std::string remedy;      // what to do
-  std::string json;        // all of it
-  std::vector<int> ranks;  // where it happened; empty: not of particular ranks
-  bool is_broken = false;  // the context cannot be used any more
-
- private:
-  explicit Error(const jitc_error* error)
-      : std::runtime_error(jitc_error_text(error)),
-        kind(jitc_error_kind(error)),
-        kind_name(jitc_error_kind_name(error)),
-        message(jitc_error_message(error)),
-        thing(jitc_error_thing(error)),
-        remedy(jitc_error_remedy(error)),
-        json(jitc_error_json(error)),
-        is_broken(jitc_error_is_broken(error) != 0) {
-    std::size_t count = 0;
-    const int* first = jitc_error_ranks(error, &count);
-    ranks.assign(first, first + count);
-  }
-};
 
 // Owns a table of communicator functions until a Context takes it over. Made by jitc::mpi::communicator.
 class Communicator {
@@ -96,6 +61,15 @@ class Module {
     void* address = nullptr;
     jitc_error* error = nullptr;
     const jitc_kind status = jitc_module_symbol(module_.get(), name.c_str(), &address, &error);
+    if (status != JITC_OK) throw Error::take(status, error);
+    return reinterpret_cast<T*>(address);
+  }
+  // The same by the name that a problem gave its function; nullptr when that is identically zero.
+  template <class T>
+  T* function(const std::string& name) const {
+    void* address = nullptr;
+    jitc_error* error = nullptr;
+    const jitc_kind status = jitc_module_function(module_.get(), name.c_str(), &address, &error);
     if (status != JITC_OK) throw Error::take(status, error);
     return reinterpret_cast<T*>(address);
   }
@@ -154,31 +128,21 @@ class Context {
 
   // Collective. Throws jitc::Error, the same on every rank.
   Module compile(const Request& request) {
-    std::vector<const char*> flags;
-    for (const std::string& flag : request.flags) flags.push_back(flag.c_str());
-    std::vector<jitc_header> headers;
-    for (const Header& header : request.headers) headers.push_back({header.name.c_str(), header.text.c_str()});
-    jitc_request raw = {};
-    raw.size = sizeof raw;
-    raw.source = request.source.c_str();
-    raw.source_length = request.source.size();
-    if (request.make_source) {
-      raw.make_source = &make_source;
-      raw.make_source_state = const_cast<std::function<std::string()>*>(&request.make_source);
-    }
-    raw.name = or_null(request.name);
-    raw.flags = flags.data();
-    raw.flag_count = flags.size();
-    raw.compiler = or_null(request.compiler);
-    raw.abi_tag = or_null(request.abi_tag);
-    raw.isa = or_null(request.isa);
-    raw.headers = headers.data();
-    raw.header_count = headers.size();
-    raw.manifest = request.manifest.data();
-    raw.manifest_length = request.manifest.size();
+    const RawRequest raw(request);
     jitc_module* module = nullptr;
     jitc_error* error = nullptr;
-    const jitc_kind status = jitc_compile(context_.get(), &raw, &module, &error);
+    const jitc_kind status = jitc_compile(context_.get(), &raw.value, &module, &error);
+    if (status != JITC_OK) throw Error::take(status, error);
+    return Module(module);
+  }
+  // The same for a problem; `request` gives flags, compiler and so on, and has neither source nor manifest.
+  Module compile(Problem& problem, const EmitOptions& options = {}, const Request& request = {}) {
+    const RawRequest raw(request);
+    const jitc_emit_options raw_options = options.raw();
+    jitc_module* module = nullptr;
+    jitc_error* error = nullptr;
+    const jitc_kind status =
+        jitc_compile_problem(context_.get(), problem.get(), &raw_options, &raw.value, &module, &error);
     if (status != JITC_OK) throw Error::take(status, error);
     return Module(module);
   }
@@ -197,7 +161,35 @@ class Context {
     void operator()(jitc_context* context) const { jitc_context_close(context); }
   };
 
-  static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+  // The C interface's view of a request, valid while that lives.
+  struct RawRequest {
+    explicit RawRequest(const Request& request) {
+      for (const std::string& flag : request.flags) flags.push_back(flag.c_str());
+      for (const Header& header : request.headers) headers.push_back({header.name.c_str(), header.text.c_str()});
+      value.size = sizeof value;
+      value.source = or_null(request.source);
+      value.source_length = request.source.size();
+      if (request.make_source) {
+        value.make_source = &make_source;
+        value.make_source_state = const_cast<std::function<std::string()>*>(&request.make_source);
+      }
+      value.name = or_null(request.name);
+      value.flags = flags.data();
+      value.flag_count = flags.size();
+      value.compiler = or_null(request.compiler);
+      value.abi_tag = or_null(request.abi_tag);
+      value.isa = or_null(request.isa);
+      value.headers = headers.data();
+      value.header_count = headers.size();
+      value.manifest = request.manifest.empty() ? nullptr : request.manifest.data();
+      value.manifest_length = request.manifest.size();
+    }
+    static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+    std::vector<const char*> flags;
+    std::vector<jitc_header> headers;
+    jitc_request value = {};
+  };
 
   static int make_source(void* state, jitc_text* text) {
     // The C interface carries no exceptions: whatever the caller's function throws becomes this rank's failure.
