@@ -1,0 +1,222 @@
+"""Contexts: over which ranks, and with which settings, modules are compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union
+
+from . import _library
+from ._prototypes import defined_functions
+from .errors import Error, UsageError, check
+from .module import Module
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from .problem import Problem
+
+PHASES = ("connecting", "queued", "compiling", "loading", "arriving")
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What a waiting rank is told about once a second."""
+
+    phase: str  # one of PHASES
+    place: int  # in the daemon's queue, 1: next; 0: running
+    seconds: float  # since the compile began on the root; arriving: of waiting here
+    memory_bytes: int  # of the compiler; 0: not known
+    name: str
+
+
+class Context:
+    """Compiles over all ranks of `comm`, an mpi4py communicator, or in this process alone (None).
+
+    Making one, `compile` and `close` are collective: every rank calls them in the same order. The communicator is
+    duplicated.
+
+    Args:
+        comm: the ranks.
+        settings: as in `jitc config`, by name: {"timeout": "30s", "runtime_dir": "/path"}.
+        progress: called on every rank once a second of waiting; what it raises is printed and goes no further.
+    """
+
+    def __init__(self, comm: MPI.Comm | None = None, settings: Mapping[str, str] | None = None,
+                 progress: Callable[[Progress], None] | None = None) -> None:
+        self._handle = ctypes.c_void_p()
+        self._library = _library.library()
+        self._communicator = None
+        table = None
+        options = self._options(settings or {}, progress)
+        if comm is not None:
+            from ._communicator import MpiCommunicator  # mpi4py, and with it MPI, only where it is wanted
+
+            self._communicator = MpiCommunicator(comm)
+            table = ctypes.byref(self._communicator.table)
+        error = ctypes.c_void_p()
+        check(self._library.jitc_context_open(table, ctypes.byref(options), ctypes.byref(self._handle),
+                                              ctypes.byref(error)), error)
+
+    def _options(self, settings: Mapping[str, str], progress: Callable[[Progress], None] | None) -> Any:
+        pairs = [(name.encode(), str(value).encode()) for name, value in settings.items()]
+        array = (_library.Setting * len(pairs))(*pairs)
+        options = _library.Options(size=ctypes.sizeof(_library.Options), settings=array, setting_count=len(pairs))
+        if progress is not None:
+            def tell(_state: int, told: Any) -> None:
+                one = told.contents
+                progress(Progress(PHASES[one.phase], one.place, one.seconds, one.memory_bytes,
+                                  (one.name or b"").decode("utf-8", "replace")))
+
+            options.progress = _library.ProgressCallback(tell)
+        self._kept = options, array
+        return options
+
+    def compile(self, source: Union[str, Problem, Callable[[], Union[str, Problem]]], *, flags: Sequence[str] = (),
+                name: str | None = None, compiler: str | None = None, abi_tag: str | None = None,
+                isa: str | None = None, headers: Mapping[str, str] | None = None, manifest: bytes = b"",
+                **emit: Any) -> Module:
+        """Compiles (or finds) and loads. Collective: the same module, or the same exception, on every rank.
+
+        Args:
+            source: C text, or a Problem, or a function that makes one of them. What that function raises on one rank,
+                as any wrong argument, is raised on all, with this rank named; raise before this call instead, and the
+                others wait for you.
+            flags: appended to the setting `cflags`.
+            name: for people, in progress lines and diagnostics.
+            compiler: "clang" (embedded), "gcc" or an allow-listed path.
+            abi_tag: what else decides the binary interface, for example PETSc's version and sizes; part of the key.
+            isa: "common" (of all ranks), "native" (of the daemon's node) or a level.
+            headers: travel with the request, {name as #include spells it: text}.
+            manifest: of C text: the layout of its constants, any bytes; must be equal on all ranks.
+            emit: of a Problem: the options of Problem.emit.
+        """
+        failure = options = None
+        try:
+            source = _made(source)
+            request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest)
+            if not isinstance(source, str):
+                options = source._compile_options(emit)
+            elif emit:
+                raise UsageError(f"C text has no option {sorted(emit)[0]!r}")
+            else:
+                request.set_source(source)
+        except Exception as raised:  # told to all ranks below
+            failure, source, request = raised, "", _Request()
+            request.set_failure(self._library, f"{type(failure).__name__}: {failure}")
+        if options is not None:
+            return source._compile(self, request, options)
+        try:
+            module = self._run(self._library.jitc_compile, ctypes.byref(request.structure))
+        except Error as told:
+            raise told from failure
+        functions = defined_functions(source)
+        return Module(module, functions)
+
+    def _run(self, function: Callable[..., int], *arguments: Any) -> ctypes.c_void_p:
+        """A jitc_compile... of the library: context, arguments, module, error."""
+        if not self._handle:
+            raise UsageError("the context is closed")
+        module, error = ctypes.c_void_p(), ctypes.c_void_p()
+        check(function(self._handle, *arguments, ctypes.byref(module), ctypes.byref(error)), error)
+        return module
+
+    @property
+    def is_broken(self) -> bool:
+        """True after a call has timed out or the communicator has failed."""
+        return bool(self._handle and self._library.jitc_context_is_broken(self._handle))
+
+    @property
+    def stats(self) -> dict[str, Union[int, float]]:
+        """What the context has done so far, by the names of jitc_stats: "compilers_started", "memory_hits", ..."""
+        if not self._handle:
+            raise UsageError("the context is closed")
+        stats = _library.Stats(size=ctypes.sizeof(_library.Stats))
+        self._library.jitc_context_stats(self._handle, ctypes.byref(stats))
+        return {name: getattr(stats, name) for name, _ in _library.Stats._fields_ if name != "size"}
+
+    def close(self) -> None:
+        """Collective where the context has a communicator. Modules stay loaded."""
+        if self._handle:
+            if self.is_broken and self._communicator is not None:
+                self._communicator.keep_for_ever()
+            self._library.jitc_context_close(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _made(source: Any) -> Union[str, Problem]:
+    """What a source is; raises where it is neither C text nor a problem."""
+    made = source() if callable(source) else source
+    if isinstance(made, str):
+        made.encode()
+    elif not hasattr(made, "_compile"):
+        raise TypeError(f"a source is C text (str) or a Problem, not {type(made).__name__}")
+    return made
+
+
+class _Request:
+    """A jitc_request with the memory that it points to."""
+
+    def __init__(self, flags: Sequence[str] = (), name: str | None = None, compiler: str | None = None,
+                 abi_tag: str | None = None, isa: str | None = None, headers: Mapping[str, str] | None = None,
+                 manifest: bytes = b"") -> None:
+        def text(value: str | None) -> bytes | None:
+            return None if value is None else value.encode()
+
+        if isinstance(flags, str):
+            flags = flags.split()
+        array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
+        pairs = [(key.encode(), value.encode()) for key, value in (headers or {}).items()]
+        texts = (_library.Header * len(pairs))(*pairs)
+        self.structure = _library.Request(
+            size=ctypes.sizeof(_library.Request), name=text(name), flags=array, flag_count=len(flags),
+            compiler=text(compiler), abi_tag=text(abi_tag), isa=text(isa), headers=texts, header_count=len(pairs),
+            manifest=manifest or None, manifest_length=len(manifest))
+        self._kept: list[Any] = [array, texts]
+
+    def set_source(self, source: str) -> None:
+        data = source.encode()
+        self.structure.source, self.structure.source_length = data, len(data)
+
+    def set_failure(self, library: ctypes.CDLL, message: str) -> None:
+        data = message.encode()
+
+        def fail(_state: int, text: int) -> int:
+            library.jitc_text_fail(text, data)
+            return 1
+
+        self.structure.make_source = _library.SourceCallback(fail)
+
+
+_alone: list[Context] = []  # the one context of this process without MPI
+_keyval: list[int] = []  # under which communicators keep theirs
+
+
+def default_context(comm: MPI.Comm | None = None) -> Context:
+    """The context of `comm` with default settings, made at first use (which is collective) and kept with the
+    communicator until that is freed; of this process alone for None."""
+    if comm is None:
+        if not _alone:
+            _alone.append(Context())
+        return _alone[0]
+    mpi = sys.modules["mpi4py.MPI"]  # `comm` came from there
+    if not _keyval:
+        _keyval.append(mpi.Comm.Create_keyval())
+    context = comm.Get_attr(_keyval[0])
+    if context is None:
+        context = Context(comm)
+        comm.Set_attr(_keyval[0], context)
+    return context
+
+
+def compile(source: Union[str, Problem, Callable[[], Union[str, Problem]]], flags: Sequence[str] | None = None,
+            comm: MPI.Comm | None = None, name: str | None = None, **options: Any) -> Module:
+    """Context.compile in the default context of `comm`. Collective over `comm`."""
+    return default_context(comm).compile(source, flags=flags or (), name=name, **options)
