@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh BUILD [cold|hits|herd|memory|all]: measurements with a daemon of their own, beside gcc and ccache.
+# bench.sh BUILD [cold|hits|herd|memory|graph|all]: measurements with a daemon of their own, beside gcc, ccache and SymPy.
 set -euo pipefail
 
 build=$1
@@ -23,10 +23,14 @@ if [[ $name == all || $name == hits ]] && ! command -v ccache >/dev/null; then
   exit 1
 fi
 
+if [[ $name == all || $name == graph ]]; then
+  /usr/bin/python3 "$here/../peers/sympy_rheology.py" "$scratch/sympy"
+fi
+
 printf '%s, %s processors, %s; load %s\n' "$(uname -sr)" "$(nproc)" "$(gcc --version | head -n 1)" "$(cut -d' ' -f1-3 /proc/loadavg)"
 "$build/bin/jitc" daemon start >/dev/null
 if [[ $name == all ]]; then
-  names=(cold hits herd memory)
+  names=(cold hits herd memory graph)
 else
   names=("$name")
 fi

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,19 +39,29 @@ void give_up(const std::string& why) {
   std::exit(1);
 }
 
-void run(const std::vector<std::string>& argv) {
+ProcessCost measure_process(const std::vector<std::string>& argv) {
   std::vector<char*> arguments;
   for (const auto& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  pid_t pid = -1;
-  const int spawned = ::posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
+  ProcessCost cost;
+  cost.seconds = 1e-3 * milliseconds([&] {
+                   pid_t pid = -1;
+                   int status = 0;
+                   rusage usage{};
+                   if (::posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ) != 0 ||
+                       ::wait4(pid, &status, 0, &usage) != pid || status != 0) {
+                     give_up(argv[0] + " failed");
+                   }
+                   cost.peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+                 });
   posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (spawned != 0 || ::waitpid(pid, &status, 0) != pid || status != 0) give_up(argv[0] + " failed");
+  return cost;
 }
+
+void run(const std::vector<std::string>& argv) { measure_process(argv); }
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path);

@@ -30,6 +30,11 @@ inline double median(std::vector<double> values) { return quantile(std::move(val
 
 // Runs a command to its end, output discarded; a non-zero exit ends the bench with the command's name.
 void run(const std::vector<std::string>& argv);
+struct ProcessCost {
+  double seconds = 0;
+  double peak_mib = 0;  // of the largest process that it waited for
+};
+ProcessCost measure_process(const std::vector<std::string>& argv);
 std::string read_text(const std::string& path);
 // The same text made new for every cache by a comment that was never used before.
 std::string fresh(std::string_view text);
@@ -49,5 +54,6 @@ void cold(const Places& places);
 void hits(const Places& places);
 void herd(const Places& places);
 void memory(const Places& places);
+void graph(const Places& places);
 
 }  // namespace jitc::bench
