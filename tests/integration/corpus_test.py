@@ -28,7 +28,8 @@ def source_of(problem, directory):
 
 
 def submit(jitc, source, arguments):
-    command = [jitc, "submit", *arguments, "--flag=-g0", "--flag=-std=gnu11", "--flag=-ffp-contract=off",
+    # The texts as they are: what sharing makes of them is compared elsewhere.
+    command = [jitc, "submit", "--share=0", *arguments, "--flag=-g0", "--flag=-std=gnu11", "--flag=-ffp-contract=off",
                "--flag=-fno-math-errno", str(source)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
