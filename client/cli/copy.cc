@@ -102,4 +102,11 @@ Result<void> write_copy(const std::string& path, std::string_view bytes, const D
   return replace(*file, bytes, mode);
 }
 
+Result<void> write_text(const std::optional<std::string>& output, std::string_view text) {
+  constexpr unsigned kTextMode = 0666;
+  if (output) return write_copy(*output, text, Deadline(0), kTextMode);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return {};
+}
+
 }  // namespace jitc::cli

@@ -1,6 +1,7 @@
 // Where `-o` puts an artifact's bytes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,8 @@ common::Result<void> check_copy(const std::string& path);
 // is the user's. `mode` is a new file's, before the umask.
 common::Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline,
                                 unsigned mode = 0777);
+
+// A text that the command prints: to `output` as write_copy does, without a time limit, else to standard output.
+common::Result<void> write_text(const std::optional<std::string>& output, std::string_view text);
 
 }  // namespace jitc::cli

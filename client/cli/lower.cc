@@ -121,12 +121,8 @@ int run(const Options& options) {
     if (auto checked = check_copy(*options.output); !checked) return report(checked.error());
   const auto text = lower(options, *context);
   if (!text) return report(text.error());
-  if (options.output) {
-    const auto written = write_copy(*options.output, *text, Deadline(0), 0666);
-    return written ? 0 : report(written.error());
-  }
-  std::fwrite(text->data(), 1, text->size(), stdout);
-  return 0;
+  const auto written = write_text(options.output, *text);
+  return written ? 0 : report(written.error());
 }
 
 }  // namespace

@@ -41,12 +41,8 @@ int run(const Options& options) {
   if (options.with_statistics)
     std::fprintf(stderr, "%zu bytes become %zu; %zu functions, %zu left as they are; %zu nodes, %zu temporaries\n",
                  text->size(), shared.text.size(), shared.functions.size(), kept, shared.nodes, shared.temporaries);
-  if (options.output) {
-    const auto written = write_copy(*options.output, shared.text, Deadline(0), 0666);
-    return written ? 0 : report(written.error());
-  }
-  std::fwrite(shared.text.data(), 1, shared.text.size(), stdout);
-  return 0;
+  const auto written = write_text(options.output, shared.text);
+  return written ? 0 : report(written.error());
 }
 
 }  // namespace
