@@ -98,9 +98,14 @@ Result<std::uint32_t> set_option(graph::Problem& problem, std::string_view optio
     const Result<double> epsilon = number_of(value, "guard");
     if (!epsilon) return std::unexpected(epsilon.error());
     problem.guard = *epsilon;
-  } else {
+  } else if (option == "origin") {
+    problem.origins.begin(static_cast<graph::NodeId>(problem.graph.size()), value);
+  } else if (option == "ties" || option == "sort_constants") {
     return common::fail(ErrorKind::kUsage, "'" + std::string(value) + "' is not a value of this option",
-                        std::string(option), "the options are ties, guard, sort_constants and origin");
+                        std::string(option), option == "ties" ? "use half or first" : "use 0 or 1");
+  } else {
+    return common::fail(ErrorKind::kUsage, "there is no such option", "'" + std::string(option) + "'",
+                        "the options are ties, guard, sort_constants and origin");
   }
   return 0;
 }
@@ -228,7 +233,8 @@ void jitc_problem::fail(std::string_view call, common::Error error) noexcept {
     std::string thing(call);
     if (!error.thing.empty()) thing += ": " + error.thing;
     thing += ", in problem '" + problem_->name + "'";
-    if (!origin_.empty()) thing += " at " + origin_;
+    if (const std::string_view origin = problem_->origins.latest(); !origin.empty())
+      thing.append(" at ").append(origin);
     error.thing = std::move(thing);
     error_ = std::move(error);
   } catch (const std::bad_alloc&) {
@@ -265,9 +271,7 @@ void jitc_problem_free(jitc_problem* problem) { delete problem; }
 void jitc_problem_set(jitc_problem* problem, const char* option, const char* value) {
   api::build(problem, "jitc_problem_set", [&](graph::Problem& edited) -> Result<std::uint32_t> {
     if (!option || !value) return api::null_pointer("option");
-    if (std::string_view(option) != "origin") return api::set_option(edited, option, value);
-    problem->set_origin(value);
-    return 0;
+    return api::set_option(edited, option, value);
   });
 }
 

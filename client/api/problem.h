@@ -51,7 +51,6 @@ struct jitc_problem {
   jitc::common::Result<const std::string*> description() const;
 
   bool has_failed() const { return error_.has_value(); }
-  void set_origin(std::string_view origin) { origin_ = origin; }
   // `call` and the origin in force are added to the error.
   void fail(std::string_view call, jitc::common::Error error) noexcept;
 
@@ -59,7 +58,6 @@ struct jitc_problem {
   std::shared_ptr<jitc::graph::Problem> problem_;
   std::vector<double> values_;
   bool is_shared_ = false;
-  std::string origin_;
   std::optional<jitc::common::Error> error_;
   mutable std::unique_ptr<jitc::api::Lowered> lowered_;
   mutable std::optional<std::string> description_;

@@ -15,6 +15,10 @@ std::string label_of(const TangentOptions& options, std::size_t function) {
   return options.label ? options.label(function) : "function " + std::to_string(function);
 }
 
+std::string origin_of(const TangentOptions& options, NodeId id) {
+  return options.origin ? options.origin(id) : "node " + std::to_string(id);
+}
+
 class Sweep : private Builder {
  public:
   Sweep(Graph& graph, std::span<const NodeId> functions, std::span<const NodeId> directions,
@@ -394,7 +398,7 @@ common::Result<void> Sweep::call_row(NodeId id) {
       return common::fail(common::ErrorKind::kUsage,
                           "call of " + function.name + ": its derivative with respect to argument " +
                               std::to_string(i) + " is not known",
-                          label_of(options_, function_using(id)),
+                          label_of(options_, function_using(id)) + ", " + origin_of(options_, id),
                           "declare the partial derivative, or hold the call fixed under a name");
     }
     factors[i] = graph_.call(*partial, arguments_);

@@ -29,16 +29,22 @@ struct TangentOptions {
   bool freeze_all = false;
   // What errors call functions[i]; left empty, "function i".
   std::function<std::string(std::size_t i)> label;
+  // What they call a node; left empty, "node id".
+  std::function<std::string(NodeId id)> origin;
 };
 
 // d functions[i] / d directions[j] at [i * directions.size() + j]; number(0) where it is identically zero. Directions
-// are leaves, all independent. Fails (kUsage) on a call whose partial derivative is not known, naming it and the first
-// function that needs it, on a condition as function, and on a direction that is no leaf.
+// are leaves, all independent. Fails (kUsage) on a call whose partial derivative is not known, naming it, the
+// node and the first function that needs it, on a condition as function, and on a direction that is no leaf.
 common::Result<std::vector<NodeId>> differentiate(Graph& graph, std::span<const NodeId> functions,
                                                   std::span<const NodeId> directions, const TangentOptions& options);
 
 // The expressions with `epsilon` added to the base of every half-integer power (sqrt, pow(x, k/2)) that depends on a
 // leaf: Newton tangents of such powers are singular at a base of 0. Never applied to residuals.
-std::vector<NodeId> guard_half_powers(Graph& graph, std::span<const NodeId> functions, double epsilon);
+struct Guarded {
+  std::vector<NodeId> functions;
+  std::vector<NodeId> copies;  // by id, of what the functions are made of; none when epsilon is 0
+};
+Guarded guard_half_powers(Graph& graph, std::span<const NodeId> functions, double epsilon);
 
 }  // namespace jitc::graph

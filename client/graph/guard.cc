@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "client/graph/derivative.h"
 
@@ -14,8 +15,8 @@ bool is_half_power(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-std::vector<NodeId> guard_half_powers(Graph& graph, std::span<const NodeId> functions, double epsilon) {
-  if (epsilon == 0.0) return {functions.begin(), functions.end()};
+Guarded guard_half_powers(Graph& graph, std::span<const NodeId> functions, double epsilon) {
+  if (epsilon == 0.0) return {.functions = {functions.begin(), functions.end()}, .copies = {}};
   const std::vector<bool> needed = reachable(graph, functions);
   const NodeId end = functions.empty() ? 0 : *std::ranges::max_element(functions) + 1;
   std::vector<NodeId> copies(end);
@@ -41,7 +42,7 @@ std::vector<NodeId> guard_half_powers(Graph& graph, std::span<const NodeId> func
   std::vector<NodeId> result;
   result.reserve(functions.size());
   for (const NodeId function : functions) result.push_back(copies[function]);
-  return result;
+  return {.functions = std::move(result), .copies = std::move(copies)};
 }
 
 }  // namespace jitc::graph

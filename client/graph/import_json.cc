@@ -218,7 +218,9 @@ class Importer {
     if (!nodes) return std::unexpected(nodes.error());
     problem_.graph.reserve(nodes->size());
     ids_.reserve(nodes->size());
+    problem_.origins.begin_list("nodes", nodes->size());
     for (const JsonValue value : *nodes) {
+      problem_.origins.begin_element(static_cast<NodeId>(problem_.graph.size()));
       auto id = read_node(value);
       if (!id) {
         Error& error = id.error();
@@ -229,6 +231,7 @@ class Importer {
       }
       ids_.push_back(*id);
     }
+    problem_.origins.begin(static_cast<NodeId>(problem_.graph.size()), "");
     return {};
   }
 

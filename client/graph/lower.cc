@@ -44,12 +44,19 @@ class Sweep {
       const auto& entries = problem.residuals[residual].entries;
       functions.insert(functions.end(), entries.begin(), entries.end());
     }
-    if (treatment.newton && problem.guard > 0.0) functions = guard_half_powers(problem.graph, functions, problem.guard);
+    const Guarded guarded = guard_half_powers(problem.graph, functions, treatment.newton ? problem.guard : 0.0);
     const TangentOptions options{.ties = problem.ties,
                                  .frozen = treatment.frozen,
                                  .freeze_all = !treatment.newton,
-                                 .label = [&](std::size_t function) { return entry_name(problem, function); }};
-    auto derivatives = differentiate(problem.graph, functions, directions(problem, trial), options);
+                                 .label = [&](std::size_t function) { return entry_name(problem, function); },
+                                 .origin =
+                                     [&](NodeId id) {
+                                       const auto original =
+                                           std::ranges::find(guarded.copies, id) - guarded.copies.begin();
+                                       const bool is_copy = static_cast<std::size_t>(original) < guarded.copies.size();
+                                       return problem.origins.describe(is_copy ? static_cast<NodeId>(original) : id);
+                                     }};
+    auto derivatives = differentiate(problem.graph, guarded.functions, directions(problem, trial), options);
     if (!derivatives) return std::unexpected(std::move(derivatives.error()));
     derivatives_ = std::move(*derivatives);
     return {};

@@ -27,6 +27,11 @@ std::string with_index(std::string_view name, std::size_t index) {
   return std::string(name) + "[" + std::to_string(index) + "]";
 }
 
+// "f0_0[1], nodes[7]"
+std::string with_node(const Problem& problem, std::string_view function, std::size_t entry, NodeId id) {
+  return with_index(function, entry) + ", " + problem.origins.describe(id);
+}
+
 // ---- fields ---------------------------------------------------------------------------------------------------------
 
 Result<void> check_fields(const std::vector<Field>& fields, std::string_view table) {
@@ -119,7 +124,8 @@ Result<void> check_nodes(const Problem& problem, Pick is_of_interest, Fault faul
     if (entry == function.entries->end()) continue;
     NodeId id = *entry;
     while (!fault(id)) id = *std::ranges::find_if(graph.arguments(id), uses_fault);
-    return fail(*fault(id), with_index(*function.name, static_cast<std::size_t>(entry - function.entries->begin())));
+    const auto place = static_cast<std::size_t>(entry - function.entries->begin());
+    return fail(*fault(id), with_node(problem, *function.name, place, id));
   }
   return {};
 }
@@ -130,7 +136,8 @@ Result<void> check_expressions(const Problem& problem) {
     for (std::size_t i = 0; i < function.entries->size(); ++i) {
       const NodeId entry = (*function.entries)[i];
       if (entry >= graph.size()) return fail("is no node of the graph", with_index(*function.name, i));
-      if (is_condition(graph[entry].op)) return fail("is a condition, not a value", with_index(*function.name, i));
+      if (is_condition(graph[entry].op))
+        return fail("is a condition, not a value", with_node(problem, *function.name, i, entry));
     }
   }
   auto checked =
@@ -226,8 +233,10 @@ std::unordered_set<std::string_view> expression_names(const Problem& problem) {
   return names;
 }
 
-// What the problem's functions use, with the constants in their slots; the new ids by old ones.
-std::vector<NodeId> copy_with_slots(const Problem& problem, std::span<const std::uint32_t> slots, Graph& to) {
+// What the problem's functions use, with the constants in their slots; the new ids by old ones, and the old ones by
+// new.
+std::pair<std::vector<NodeId>, std::vector<NodeId>> copy_with_slots(const Problem& problem,
+                                                                    std::span<const std::uint32_t> slots, Graph& to) {
   const Graph& from = problem.graph;
   std::vector<NodeId> outputs;
   for (const Stated& function : stated_functions(problem))
@@ -237,19 +246,18 @@ std::vector<NodeId> copy_with_slots(const Problem& problem, std::span<const std:
   const auto used = reachable(from, outputs);
   to.reserve(from.size());
   std::vector<NodeId> ids(from.size());
+  std::vector<NodeId> originals;
   std::vector<NodeId> arguments;
   for (NodeId id = 0; id < from.size(); ++id) {
     if (!used[id]) continue;
     const Node& node = from[id];
-    if (node.op == Op::kLeaf && node.argument == kConstants) {
-      ids[id] = to.leaf(kConstants, slots[node.args[0]]);
-      continue;
-    }
     arguments.clear();
     for (const NodeId argument : from.arguments(id)) arguments.push_back(ids[argument]);
-    ids[id] = to.rebuild(from, id, arguments);
+    const bool is_constant = node.op == Op::kLeaf && node.argument == kConstants;
+    ids[id] = is_constant ? to.leaf(kConstants, slots[node.args[0]]) : to.rebuild(from, id, arguments);
+    originals.resize(to.size(), id);
   }
-  return ids;
+  return {std::move(ids), std::move(originals)};
 }
 
 void append_json(std::string& text, std::string_view value) {
@@ -370,8 +378,10 @@ Problem in_slot_order(const Problem& problem) {
   sorted.ties = problem.ties;
   sorted.guard = problem.guard;
   for (std::size_t i = 0; i < slots.size(); ++i) sorted.constants[slots[i]] = problem.constants[i];
-  const auto ids = copy_with_slots(problem, slots, sorted.graph);
-  const auto map = [&](std::vector<NodeId>& entries) {
+  auto [ids, originals] = copy_with_slots(problem, slots, sorted.graph);
+  sorted.origins = problem.origins;
+  sorted.origins.renumber(std::move(originals));
+  const auto map = [&ids](std::vector<NodeId>& entries) {
     for (NodeId& entry : entries) entry = ids[entry];
   };
   for (Residual& residual : sorted.residuals) map(residual.entries);

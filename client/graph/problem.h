@@ -10,6 +10,7 @@
 #include "client/graph/derivative.h"
 #include "client/graph/emit.h"
 #include "client/graph/graph.h"
+#include "client/graph/origins.h"
 #include "common/error.h"
 
 namespace jitc::graph {
@@ -77,6 +78,7 @@ struct Problem {
   Ties ties = Ties::kHalf;
   double guard = 0.0;  // see guard_half_powers; applied before differentiating, 0: off
   Graph graph;
+  Origins origins;  // of the nodes, for errors
 };
 
 // ---- layout ---------------------------------------------------------------------------------------------------------
@@ -103,8 +105,8 @@ Problem in_slot_order(const Problem& problem);
 
 // ---- what is done with a problem ------------------------------------------------------------------------------------
 
-// Sizes, indices and kinds agree: everything that lowering relies on. Errors (kInvalidSource) name the function and
-// entry.
+// Sizes, indices and kinds agree: everything that lowering relies on. Errors (kInvalidSource) name the function, the
+// entry, the node and its origin.
 common::Result<void> check(const Problem& problem);
 // All residual functions, then all blocks, in order, derivatives taken; outputs are nodes of problem.graph. Afterwards
 // the constants are in order of slots. Fails (kInvalidSource) as check() does, and on derivatives that do not exist.

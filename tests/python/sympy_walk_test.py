@@ -217,6 +217,12 @@ class UserFunctions(unittest.TestCase):
         with self.assertRaises(jitc.Error) as caught:
             jitc.from_sympy([sympy.gamma(U)]).emit()
         self.assertIn("tgamma", str(caught.exception))
+        self.assertRegex(caught.exception.thing, r"^f0_0\[0\], node \d+ at f0_0\[0\]: gamma\(petsc_u\[0\]\)$")
+
+    def test_a_leaf_outside_the_layout_is_named_by_its_symbol(self):
+        with self.assertRaises(jitc.Error) as caught:
+            jitc.from_sympy({"f0_0": [U, U * Symbol("petsc_u[7]")]}, fields=[2])
+        self.assertRegex(caught.exception.thing, r"^f0_0\[1\], node \d+ at f0_0\[1\]: petsc_u\[7\]$")
         self.assertIn("tgamma(", jitc.from_sympy([sympy.gamma(U)], blocks=()).emit())
 
     def test_partials_come_from_fdiff(self):

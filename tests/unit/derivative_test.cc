@@ -329,25 +329,28 @@ TEST_F(Derivative, WhatDoesNotExistIsNamed) {
   const FunctionId f = g_.declare({"mystery", 2, {known}});
   const NodeId fine[] = {x_, num(2.0)};
   const NodeId list[] = {x_, y_};
-  const NodeId outer = un(Op::kExp, g_.call(f, list));
+  const NodeId call = g_.call(f, list);
+  const NodeId outer = un(Op::kExp, call);
   EXPECT_TRUE(differentiate(g_, std::vector{g_.call(f, fine)}, directions_, {}));
   const auto failed = differentiate(g_, std::vector{mul(x_, y_), outer}, directions_, {});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().kind, common::ErrorKind::kUsage);
   EXPECT_NE(failed.error().message.find("mystery"), std::string::npos);
   EXPECT_NE(failed.error().message.find("argument 1"), std::string::npos);
-  EXPECT_EQ(failed.error().thing, "function 1");
+  EXPECT_EQ(failed.error().thing, "function 1, node " + std::to_string(call));
   EXPECT_EQ(differentiate(g_, std::vector{mul(x_, y_), outer}, directions_,
-                          {.label = [](std::size_t i) { return "entry " + std::to_string(i); }})
+                          {.label = [](std::size_t i) { return "entry " + std::to_string(i); },
+                           .origin = [](NodeId id) { return "the place of " + std::to_string(id); }})
                 .error()
                 .thing,
-            "entry 1");
+            "entry 1, the place of " + std::to_string(call));
   // Held fixed or only compared, it need not be known.
   const NodeId fixed = g_.named("n", outer);
   const NodeId compared = g_.select(g_.binary(Op::kLt, outer, x_), x_, y_);
   EXPECT_TRUE(differentiate(g_, std::vector{fixed, compared}, directions_, {.freeze_all = true}));
   const TangentOptions options{.frozen = {"n"}};
-  EXPECT_EQ(differentiate(g_, std::vector{fixed, compared, outer}, directions_, options).error().thing, "function 2");
+  EXPECT_EQ(differentiate(g_, std::vector{fixed, compared, outer}, directions_, options).error().thing,
+            "function 2, node " + std::to_string(call));
   // A partial derivative that was never declared.
   const FunctionId wild = g_.declare({"wild", 1, {FunctionId{12345}}});
   EXPECT_FALSE(differentiate(g_, std::vector{g_.call(wild, {&x_, 1})}, directions_, {}));
@@ -472,7 +475,7 @@ TEST_F(Derivative, GuardedHalfPowersAreFiniteAtRest) {
                                          g_.binary(Op::kPow, square, num(1.5)),
                                          g_.named("n", un(Op::kExp, un(Op::kSqrt, square)))};
   EXPECT_TRUE(std::isnan(slopes(functions[0], {0.0, 0.0, 0.0})[0]));
-  const auto guarded = guard_half_powers(g_, functions, 1e-36);
+  const auto guarded = guard_half_powers(g_, functions, 1e-36).functions;
   const NodeId base = add(square, num(1e-36));
   EXPECT_EQ(guarded[0], un(Op::kSqrt, base));
   EXPECT_EQ(guarded[1], g_.binary(Op::kPow, base, num(-0.5)));
@@ -491,12 +494,12 @@ TEST_F(Derivative, GuardLeavesTheRestAlone) {
                                          g_.binary(Op::kHypot, x_, y_),
                                          x_,
                                          num(3.0)};
-  EXPECT_EQ(guard_half_powers(g_, functions, 1e-36), functions);
-  EXPECT_EQ(guard_half_powers(g_, std::vector{inner}, 0.0), std::vector{inner});
-  EXPECT_TRUE(guard_half_powers(g_, {}, 1e-36).empty());
+  EXPECT_EQ(guard_half_powers(g_, functions, 1e-36).functions, functions);
+  EXPECT_EQ(guard_half_powers(g_, std::vector{inner}, 0.0).functions, std::vector{inner});
+  EXPECT_TRUE(guard_half_powers(g_, {}, 1e-36).functions.empty());
   // Inside out.
   const NodeId e = num(1e-36);
-  const auto nested = guard_half_powers(g_, std::vector{un(Op::kSqrt, mul(inner, y_))}, 1e-36);
+  const auto nested = guard_half_powers(g_, std::vector{un(Op::kSqrt, mul(inner, y_))}, 1e-36).functions;
   EXPECT_EQ(nested[0], un(Op::kSqrt, add(mul(un(Op::kSqrt, add(x_, e)), y_), e)));
 }
 

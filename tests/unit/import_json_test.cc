@@ -133,6 +133,30 @@ TEST(ImportJson, NamesTheNodeThatIsWrong) {
   EXPECT_NAMES(fault_of_nodes(u + R"([1])"), "nodes[1]", "no object");
 }
 
+// Ids of the file, not of the graph: node 1 is the same as node 0, node 3 makes two nodes of the graph.
+TEST(ImportJson, LaterErrorsNameTheNodeOfTheFile) {
+  const std::string many =
+      R"({"id":0,"op":"leaf","leaf":"u","index":[0]},{"id":1,"op":"leaf","leaf":"u","index":[0]},
+         {"id":2,"op":"number","value":"3"},{"id":3,"op":"pow","args":[0,2]},
+         {"id":4,"op":"call","function":"law","args":[3]},{"id":5,"op":"exp","args":[4]})";
+  const std::string functions = R"("functions":[{"name":"law","arity":1}],
+    "jacobian":[{"name":"g0_0_0","kind":"g0","test":0,"trial":0}],)";
+  auto problem = import_json(problem_text(many, 5, functions));
+  ASSERT_TRUE(problem) << common::to_line(problem.error());
+  const auto lowered = lower(*problem);
+  ASSERT_FALSE(lowered);
+  EXPECT_EQ(lowered.error().thing, "f0_0[0], nodes[4]");
+  EXPECT_NAMES(lowered.error().message, "law");
+  EXPECT_NAMES(fault_of_nodes(R"({"id":0,"op":"pi"},{"id":1,"op":"pi"},{"id":2,"op":"leaf","leaf":"n","index":[0]},
+                                 {"id":3,"op":"exp","args":[2]},{"id":4,"op":"exp","args":[0]})",
+                              3),
+               "f0_0[0], nodes[2]", "normal");
+  // What is built on an imported graph is no node of the file.
+  const auto next = static_cast<NodeId>(problem->graph.size());
+  problem->residuals[0].entries = {problem->graph.leaf(kU, 7)};
+  EXPECT_EQ(check(*problem).error().thing, "f0_0[0], node " + std::to_string(next));
+}
+
 TEST(ImportJson, RefusesLeavesOutsideTheLayout) {
   EXPECT_NAMES(fault_of_nodes(R"({"id":0,"op":"leaf","leaf":"u","index":[1]})"), "nodes[0]", "index 1 of 'u'", "has 1");
   EXPECT_NAMES(fault_of_nodes(R"({"id":0,"op":"leaf","leaf":"u_x","index":[0,2]})"), "nodes[0]", "direction 2 of 2");

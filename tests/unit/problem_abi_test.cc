@@ -102,6 +102,23 @@ TEST_F(Builder, TheFirstErrorStaysAndSaysWhereItHappened) {
   EXPECT_EQ(jitc_problem_manifest(problem, &text, nullptr), JITC_USAGE);
 }
 
+TEST_F(Builder, LaterErrorsNameTheNodeAndItsOrigin) {
+  const jitc_node x = jitc_node_field(problem, JITC_LEAF_U, u, 0, 0);
+  jitc_problem_set(problem, "origin", "momentum.py:12");
+  const jitc_node call = jitc_node_call(problem, jitc_problem_function(problem, "law", 1, nullptr), &x, 1);
+  jitc_problem_set(problem, "origin", "momentum.py:13");
+  const jitc_node entries[] = {x, apply(problem, "exp", {call})};
+  jitc_problem_residual(problem, "f0_0", JITC_F0, u, 0, entries, 2);
+  jitc_block block = {.size = sizeof block, .name = "g0_0_0", .kind = JITC_G0, .test = u, .trial = u};
+  jitc_problem_block(problem, &block);
+  ASSERT_EQ(jitc_problem_check(problem, nullptr), JITC_OK);
+  jitc_text* text = nullptr;
+  jitc_error* error = nullptr;
+  EXPECT_EQ(jitc_problem_emit(problem, nullptr, &text, &error), JITC_INVALID_SOURCE);
+  EXPECT_EQ(Error::take(JITC_INVALID_SOURCE, error).thing,
+            "f0_0[1], node " + std::to_string(call) + " at momentum.py:12");
+}
+
 TEST_F(Builder, WrongArgumentsAreRefused) {
   const std::pair<const char*, void (*)(jitc_problem*)> wrong[] = {
       {"takes 1 argument", [](jitc_problem* p) { apply(p, "exp", {}); }},
@@ -127,6 +144,7 @@ TEST_F(Builder, WrongArgumentsAreRefused) {
        }},
       {"null pointer", [](jitc_problem* p) { jitc_problem_block(p, nullptr); }},
       {"not a value of this option", [](jitc_problem* p) { jitc_problem_set(p, "ties", "both"); }},
+      {"no such option", [](jitc_problem* p) { jitc_problem_set(p, "tie", "half"); }},
       {"not a number", [](jitc_problem* p) { jitc_problem_set(p, "guard", "small"); }},
   };
   for (const auto& [text, build] : wrong) {

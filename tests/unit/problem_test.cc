@@ -327,12 +327,43 @@ TEST(Problem, SaysWhichDerivativeDoesNotExist) {
   Problem problem = conduction();
   Graph& graph = problem.graph;
   const std::array<NodeId, 1> u{graph.leaf(kUx, 1)};
-  problem.residuals[1].entries[1] = graph.call(graph.declare({"law", 1, {}}), u);
+  const NodeId call = graph.call(graph.declare({"law", 1, {}}), u);
+  problem.residuals[1].entries[1] = call;
   const auto lowered = lower(problem);
   ASSERT_FALSE(lowered);
   EXPECT_EQ(lowered.error().kind, common::ErrorKind::kInvalidSource);
-  EXPECT_EQ(lowered.error().thing, "f1_0[1]");
+  EXPECT_EQ(lowered.error().thing, "f1_0[1], node " + std::to_string(call));
   EXPECT_NE(lowered.error().message.find("law"), std::string::npos);
+}
+
+// conduction() with a flux that has no derivative where blocks are guarded and constants are sorted: what is
+// differentiated is then a copy of a copy of the node that was built at "flux.py:7".
+TEST(Problem, ErrorsNameTheNodeThatWasBuiltAndItsOrigin) {
+  Problem problem = conduction();
+  problem.constants = {{"z", 1.0}, {"a", 2.0}};
+  problem.sort_constants = true;
+  problem.guard = 1e-36;
+  Graph& graph = problem.graph;
+  const auto size = [&graph] { return static_cast<NodeId>(graph.size()); };
+  graph.leaf(kX, 1);  // not needed: it has no copy
+  problem.origins.begin(size(), "before");
+  const std::array<NodeId, 1> root{graph.unary(Op::kSqrt, graph.leaf(kUx, 1))};
+  problem.origins.begin(size(), "flux.py:7");
+  const NodeId call = graph.call(graph.declare({"law", 1, {}}), root);
+  problem.origins.begin(size(), "behind");
+  problem.residuals[1].entries[1] = graph.binary(Op::kMul, call, graph.leaf(kConstants, 1));
+  const std::string named = "f1_0[1], node " + std::to_string(call) + " at flux.py:7";
+  const auto lowered = lower(problem);
+  ASSERT_FALSE(lowered);
+  EXPECT_EQ(lowered.error().thing, named);
+
+  Problem outside = conduction();
+  outside.origins.begin(static_cast<NodeId>(outside.graph.size()), "flow.py:3");
+  const NodeId leaf = outside.graph.leaf(kU, 1);
+  outside.residuals[0].entries = {outside.graph.unary(Op::kExp, leaf)};
+  EXPECT_NE(fault(outside).find("f0_0[0], node " + std::to_string(leaf) + " at flow.py:3: element 1 of 'u'"),
+            std::string::npos)
+      << fault(outside);
 }
 
 TEST(Problem, RefusesWhatDoesNotFitItsLayout) {
@@ -348,8 +379,7 @@ TEST(Problem, RefusesWhatDoesNotFitItsLayout) {
   };
   EXPECT_TRUE(has(changed([](Problem& p) { p.residuals[1].entries.pop_back(); }), "f1_0: has 1 entries"));
   EXPECT_TRUE(has(changed([](Problem& p) { p.residuals[1].entries[1] = 1'000'000; }), "f1_0[1]: is no node"));
-  EXPECT_TRUE(
-      has(changed([](Problem& p) { p.residuals[0].entries = {p.graph.truth(true)}; }), "f0_0[0]: is a condition"));
+  EXPECT_TRUE(has(changed([](Problem& p) { p.residuals[0].entries = {p.graph.truth(true)}; }), ": is a condition"));
   EXPECT_TRUE(has(changed([](Problem& p) { p.residuals[0].entries = {p.graph.leaf(kU, 1)}; }), "element 1 of 'u'"));
   EXPECT_TRUE(has(changed([](Problem& p) { p.residuals[0].entries = {p.graph.leaf(kConstants, 2)}; }), "'constants'"));
   EXPECT_TRUE(has(changed([](Problem& p) { p.residuals[0].entries = {p.graph.leaf(p.graph.argument("q"))}; }), "'q'"));

@@ -18,7 +18,8 @@
  *
  * Errors of the building functions stay with the problem: the first one wins, makes every later building call a no-op
  * that returns JITC_NONE, and is returned by each function that gives a status. So a builder may check once, at the
- * end. It names the call, the operator and, where the option "origin" was set, where the node comes from.
+ * end. It names the call, the operator and, where the option "origin" was set, where the node comes from. What is found
+ * later, of derivatives that do not exist or leaves outside of the layout, names function, entry, jitc_node and origin.
  *
  * A problem is used by one thread at a time. Nothing here is collective but jitc_compile_problem. */
 #ifndef JITC_PROBLEM_H

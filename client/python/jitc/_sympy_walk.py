@@ -94,7 +94,8 @@ class Walk:
         named = self._bodies(expr)
         if named is not None:
             name, body = named
-            return self._problem.named(name, (yield from self._value(body)))
+            node = yield from self._value(body)
+            return self._from(expr, lambda: self._problem.named(name, node))
         for kind in type(expr).__mro__:
             rule = _RULES.get(kind)
             if rule is not None:
@@ -107,11 +108,18 @@ class Walk:
         if not (isinstance(expr, sympy.Add) or expr.is_Number):
             leaf = self._leaves(expr)
             if leaf is not None:
-                return self._problem.leaf(*leaf)
+                return self._from(expr, lambda: self._problem.leaf(*leaf))
         if isinstance(expr, (sympy.Mul, sympy.Pow, sympy.Function, sympy.NumberSymbol)) and \
                 self._order.is_number(expr) and expr in self._macros:
             return self._problem.number(self._macros[expr])
         return None
+
+    def _from(self, expr: Basic, build: Callable[[], int]) -> int:
+        """A node about which there may be an error later: it is told what it comes from."""
+        self._problem.set("origin", f"{self.entry}: {_short(expr)}")
+        node = build()
+        self._problem.set("origin", self.entry)
+        return node
 
     def _value(self, expr: Basic) -> Steps:
         node = yield self._node, expr
@@ -206,7 +214,9 @@ class Walk:
         if op is not None:
             return self._problem.apply(op, *(yield from self._values(expr.args)))
         if kind in _LIBRARY or kind in self._names or _has_own_derivatives(kind):
-            return self._problem.call(self._declare(expr), *(yield from self._values(expr.args)))
+            function = self._declare(expr)
+            nodes = yield from self._values(expr.args)
+            return self._from(expr, lambda: self._problem.call(function, *nodes))
         other = CodePrinter._rewriteable_functions.get(kind.__name__)
         if other is not None:
             rewritten = expr.rewrite(other[0])
