@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
+
+#include "client/graph/emit.h"
+#include "client/graph/signature.h"
 
 namespace jitc::graph {
 namespace {
@@ -34,29 +38,61 @@ constexpr auto kMacros = std::to_array<std::string_view>(
      "isgreaterequal", "isinf",        "isless",           "islessequal", "islessgreater", "isnan",       "isnormal",
      "isunordered",    "linux",        "math_errhandling", "signbit",     "unix"});
 
-// What math.h declares (with a suffix f or l too), and functions that compilers know without a header.
-constexpr auto kMath = std::to_array<std::string_view>(
-    {"abs",     "acos",     "acosh",   "asin",        "asinh",  "atan",      "atan2",     "atanh",     "cbrt",
-     "ceil",    "copysign", "cos",     "cosh",        "drem",   "erf",       "erfc",      "exp",       "exp10",
-     "exp2",    "expm1",    "fabs",    "fdim",        "finite", "floor",     "fma",       "fmax",      "fmin",
-     "fmod",    "frexp",    "gamma",   "hypot",       "ilogb",  "isinff",    "isinfl",    "isnanf",    "isnanl",
-     "j0",      "j1",       "jn",      "labs",        "ldexp",  "lgamma",    "lgamma_r",  "lgammaf_r", "lgammal_r",
-     "llabs",   "llogb",    "llrint",  "llround",     "log",    "log10",     "log1p",     "log2",      "logb",
-     "lrint",   "lround",   "main",    "modf",        "nan",    "nearbyint", "nextafter", "nextdown",  "nexttoward",
-     "nextup",  "pow",      "pow10",   "remainder",   "remquo", "rint",      "round",     "roundeven", "scalb",
-     "scalbln", "scalbn",   "signgam", "significand", "sin",    "sincos",    "sinh",      "sqrt",      "tan",
-     "tanh",    "tgamma",   "trunc",   "y0",          "y1",     "yn"});
+// Functions of math.h from doubles to a double, by the number of arguments. Each has variants with a suffix, such as f.
+constexpr auto kMathOfOne = std::to_array<std::string_view>(
+    {"acos",      "acosh",    "asin",   "asinh",  "atan",   "atanh", "cbrt",      "ceil",        "cos",
+     "cosh",      "erf",      "erfc",   "exp",    "exp10",  "exp2",  "expm1",     "fabs",        "floor",
+     "gamma",     "j0",       "j1",     "lgamma", "log",    "log10", "log1p",     "log2",        "logb",
+     "nearbyint", "nextdown", "nextup", "pow10",  "rint",   "round", "roundeven", "significand", "sin",
+     "sinh",      "sqrt",     "tan",    "tanh",   "tgamma", "trunc", "y0",        "y1"});
+constexpr auto kMathOfTwo = std::to_array<std::string_view>(
+    {"atan2", "copysign", "drem", "fdim", "fmax", "fmin", "fmod", "hypot", "nextafter", "pow", "remainder", "scalb"});
+constexpr auto kMathOfThree = std::to_array<std::string_view>({"fma"});
+constexpr auto kSuffixes = std::to_array<std::string_view>({"f", "l", "f32", "f64", "f128", "f32x", "f64x"});
+
+// Other functions that math.h declares, or that gcc or clang know without a header: none is a function of doubles, and
+// a declaration that says so draws at least a warning.
+constexpr std::string_view kLibrary =
+    " abort abs aligned_alloc bcmp bcopy bzero cabs cacos cacosh calloc carg casin casinh catan catanh ccos ccosh cexp "
+    "cimag clog clog10 conj cpow cproj creal csin csinh csqrt ctan ctanh dcgettext dgettext execl execle execlp execv "
+    "execve execvp exit feclearexcept fegetenv fegetexceptflag fegetround feholdexcept feraiseexcept fesetenv "
+    "fesetexceptflag fesetround fetestexcept feupdateenv ffs ffsl ffsll finite fopen fork fprintf fputc "
+    "fputc_unlocked fputs fputs_unlocked fread free frexp fscanf fwrite fwrite_unlocked gettext ilogb imaxabs index "
+    "isalnum isalpha isascii isblank iscntrl isdigit isgraph isinff isinfl islower isnanf isnanl isprint ispunct "
+    "isspace isupper iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace "
+    "iswupper iswxdigit isxdigit jn labs ldexp lgamma_r lgammaf_r lgammal_r llabs llogb llrint llround lrint lround "
+    "main malloc memalign memccpy memchr memcmp memcpy memmove mempcpy memset modf nan nexttoward posix_memalign "
+    "printf putc putc_unlocked putchar putchar_unlocked puts realloc remquo rindex scalbln scalbn scanf signgam "
+    "sincos snprintf sprintf sscanf stpcpy stpncpy strcasecmp strcat strchr strcmp strcpy strcspn strdup strerror "
+    "strfmon strftime strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk strrchr strspn strstr strtod "
+    "strtof strtok strtol strtold strtoul strtoull strxfrm toascii tolower toupper towlower towupper vfork vfprintf "
+    "vfscanf vprintf vscanf vsnprintf vsprintf vsscanf wcschr wcscmp wcslen wcsncmp wmemchr wmemcmp wmemcpy wmemmove "
+    "yn ";
 
 static_assert(std::ranges::is_sorted(kKeywords) && std::ranges::is_sorted(kKeywordsOfC23) &&
-              std::ranges::is_sorted(kMacros) && std::ranges::is_sorted(kMath));
+              std::ranges::is_sorted(kMacros) && std::ranges::is_sorted(kMathOfOne) &&
+              std::ranges::is_sorted(kMathOfTwo) && std::ranges::is_sorted(kMathOfThree));
+
+constexpr auto kPetscTypes = std::to_array<std::string_view>({"PetscInt", "PetscReal", "PetscScalar"});
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_of_math(std::string_view name) {
-  if (std::ranges::binary_search(kMath, name)) return true;
-  const bool has_suffix = name.ends_with('f') || name.ends_with('l');
-  return has_suffix && std::ranges::binary_search(kMath, name.substr(0, name.size() - 1));
+// Of a function of math.h from doubles to a double: how many it takes.
+std::optional<std::uint32_t> arity_in_math(std::string_view name) {
+  if (std::ranges::binary_search(kMathOfOne, name)) return 1;
+  if (std::ranges::binary_search(kMathOfTwo, name)) return 2;
+  if (std::ranges::binary_search(kMathOfThree, name)) return 3;
+  return std::nullopt;
+}
+
+bool is_of_library(std::string_view name) {
+  const auto is_known = [](std::string_view base) {
+    return arity_in_math(base) || kLibrary.contains(" " + std::string(base) + " ");
+  };
+  return is_known(name) || std::ranges::any_of(kSuffixes, [&](std::string_view suffix) {
+           return name.ends_with(suffix) && is_known(name.substr(0, name.size() - suffix.size()));
+         });
 }
 
 std::unexpected<common::Error> refuse(std::string message, std::string_view name) {
@@ -66,7 +102,21 @@ std::unexpected<common::Error> refuse(std::string message, std::string_view name
   return fail(ErrorKind::kInvalidSource, std::move(message), std::move(shown), "choose another name");
 }
 
+Result<void> check_reserved(std::string_view name) {
+  const bool is_reserved =
+      name.starts_with("__") || (name.size() > 1 && name[0] == '_' && name[1] < 'a' && name[1] >= 'A');
+  if (is_reserved) return refuse("is reserved in C", name);
+  if (name.starts_with("jitc_")) return refuse("is a name that the printed text may use", name);
+  return {};
+}
+
 }  // namespace
+
+bool is_temporary(std::string_view name) {
+  const std::string prefix = BodyOptions{}.temporary;
+  return name.size() > prefix.size() && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+}
 
 Result<void> check_identifier(std::string_view name) {
   if (name.size() > kLongestName)
@@ -84,12 +134,25 @@ Result<void> check_identifier(std::string_view name) {
 
 Result<void> check_function_name(std::string_view name) {
   if (auto checked = check_identifier(name); !checked) return checked;
-  const bool is_reserved =
-      name.starts_with("__") || (name.size() > 1 && name[0] == '_' && name[1] < 'a' && name[1] >= 'A');
-  if (is_reserved) return refuse("is reserved in C", name);
-  if (is_of_math(name)) return refuse("is a function of C's library", name);
-  if (name.starts_with("jitc_") || name.starts_with("Petsc"))
-    return refuse("is a name that the printed text may use", name);
+  if (auto checked = check_reserved(name); !checked) return checked;
+  if (is_of_library(name)) return refuse("is a function of C's library", name);
+  if (name.starts_with("Petsc")) return refuse("is a name that the printed text may use", name);
+  return {};
+}
+
+Result<void> check_called_name(std::string_view name, std::uint32_t arity) {
+  if (auto checked = check_identifier(name); !checked) return checked;
+  if (auto checked = check_reserved(name); !checked) return checked;
+  if (is_temporary(name)) return refuse("the printed text gives such names to its temporaries", name);
+  if (std::ranges::find(kPetscTypes, name) != kPetscTypes.end() ||
+      std::ranges::find(kParameters, name, &Parameter::name) != kParameters.end())
+    return refuse("is a type or a parameter of the printed functions", name);
+  if (const auto in_math = arity_in_math(name); in_math && *in_math != arity)
+    return refuse(
+        "is a function of math.h that takes " + std::to_string(*in_math) + " arguments, not " + std::to_string(arity),
+        name);
+  if (!arity_in_math(name) && is_of_library(name))
+    return refuse("is a function of C's library that is not one of doubles", name);
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "client/graph/json_tape.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@ class JsonTapeWriter {
   explicit JsonTapeWriter(JsonTape& tape) : tape_(tape) {}
 
   const std::string& fault() const { return fault_; }
+  const std::string& place() const { return place_; }  // of the fault
 
   // NOLINTBEGIN(readability-identifier-naming): the parser's names
   bool null() { return add({.type = Type::kNull}); }
@@ -33,7 +35,13 @@ class JsonTapeWriter {
   bool binary(const Json::binary_t&) { return refuse("binary data"); }
   bool start_object(std::size_t) { return open(Type::kObject); }
   bool start_array(std::size_t) { return open(Type::kArray); }
-  bool end_object() { return close(); }
+  bool end_object() {
+    if (const auto twice = key_given_twice()) {
+      if (open_.size() > 1) place_ = path();
+      return refuse("the key '" + shown(*twice) + "' is given twice");
+    }
+    return close();
+  }
   bool end_array() { return close(); }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 3, column 7: ...": the text after the bracket.
@@ -67,6 +75,33 @@ class JsonTapeWriter {
     open_.pop_back();
     return true;
   }
+  // In the innermost object, whose values are all there.
+  std::optional<std::string_view> key_given_twice() {
+    const std::size_t end = tape_.tokens_.size();
+    keys_.clear();
+    for (std::size_t at = open_.back() + 1; at < end; at = tape_.after(tape_.after(at)))
+      keys_.push_back(tape_.text(tape_.tokens_[at]));
+    std::ranges::sort(keys_);
+    const auto twice = std::ranges::adjacent_find(keys_);
+    return twice == keys_.end() ? std::nullopt : std::optional(*twice);
+  }
+  static std::string shown(std::string_view key) {
+    constexpr std::size_t kShown = 60;
+    return std::string(key.substr(0, kShown)) + (key.size() > kShown ? "..." : "");
+  }
+  // "nodes[7]", of the innermost object.
+  std::string path() const {
+    std::string path;
+    for (std::size_t i = 1; i < open_.size(); ++i) {
+      const Token& parent = tape_.tokens_[open_[i - 1]];
+      if (parent.type == Type::kArray) {
+        path += "[" + std::to_string(parent.size - 1) + "]";
+      } else {
+        path.append(path.empty() ? "" : ".").append(shown(tape_.text(tape_.tokens_[open_[i] - 1])));
+      }
+    }
+    return path;
+  }
   bool refuse(std::string_view fault) {
     fault_ = fault;
     return false;
@@ -74,20 +109,32 @@ class JsonTapeWriter {
 
   JsonTape& tape_;
   std::vector<std::size_t> open_;
+  std::vector<std::string_view> keys_;
   std::string fault_;
+  std::string place_ = "JSON";
 };
 
 common::Result<JsonTape> JsonTape::parse(std::string_view text) {
   JsonTape tape;
   JsonTapeWriter writer(tape);
   if (nlohmann::json::sax_parse(text, &writer)) return tape;
-  return common::fail(common::ErrorKind::kInvalidSource, writer.fault(), "JSON");
+  return common::fail(common::ErrorKind::kInvalidSource, writer.fault(), writer.place());
+}
+
+std::string_view JsonTape::text(const Token& token) const {
+  return std::string_view(texts_).substr(token.value, token.size);
+}
+
+std::size_t JsonTape::after(std::size_t place) const {
+  const Token& token = tokens_[place];
+  const bool is_list = token.type == Type::kArray || token.type == Type::kObject;
+  return is_list ? static_cast<std::size_t>(token.value) : place + 1;
 }
 
 std::optional<std::string_view> JsonValue::text() const {
   const auto& token = tape_->tokens_[place_];
   if (token.type != JsonTape::Type::kText) return std::nullopt;
-  return std::string_view(tape_->texts_).substr(token.value, token.size);
+  return tape_->text(token);
 }
 
 std::optional<std::uint32_t> JsonValue::index() const {
@@ -131,9 +178,7 @@ JsonValue::Iterator JsonValue::end() const {
 }
 
 JsonValue::Iterator& JsonValue::Iterator::operator++() {
-  const auto& token = tape_->tokens_[place_];
-  const bool is_list = token.type == JsonTape::Type::kArray || token.type == JsonTape::Type::kObject;
-  place_ = is_list ? static_cast<std::size_t>(token.value) : place_ + 1;
+  place_ = tape_->after(place_);
   return *this;
 }
 

@@ -26,7 +26,7 @@ class JsonValue {
   // Of an array or object: its values. Of anything else: 0.
   std::size_t size() const;
 
-  // Of an object: the value of the first such key.
+  // Of an object: the value of the key.
   std::optional<JsonValue> find(std::string_view key) const;
 
   // Of an array: its values. An object's are its keys and values in turn.
@@ -57,7 +57,8 @@ class JsonValue {
 
 class JsonTape {
  public:
-  // Fails (kInvalidSource) on malformed text, with the place in it, and on values nested deeper than kDeepest.
+  // Fails (kInvalidSource) on malformed text, with the place in it, on values nested deeper than kDeepest and on a key
+  // that an object has twice.
   static common::Result<JsonTape> parse(std::string_view text);
   static constexpr std::size_t kDeepest = 32;
   JsonValue root() const { return {*this, 0}; }
@@ -73,6 +74,9 @@ class JsonTape {
     // number its bits.
     std::uint64_t value = 0;
   };
+  std::string_view text(const Token& token) const;
+  std::size_t after(std::size_t place) const;  // the value at that token
+
   std::vector<Token> tokens_;
   std::string texts_;
 };

@@ -193,7 +193,7 @@ Result<void> check_block(const Problem& problem, const Block& block) {
 }
 
 Result<void> check_opaque(const Graph& graph, const Function& function) {
-  if (auto checked = check_identifier(function.name); !checked) return checked;
+  if (auto checked = check_called_name(function.name, function.arity); !checked) return checked;
   if (!function.partials.empty() && function.partials.size() != function.arity)
     return fail("has " + std::to_string(function.partials.size()) + " partial derivatives for " +
                     std::to_string(function.arity) + " arguments",

@@ -15,12 +15,6 @@ bool is_helper(std::string_view name) {
   return name == kMaxHelper || name == kMinHelper || name == kSignHelper || name == kHeavisideHelper;
 }
 
-bool is_temporary(std::string_view name) {
-  const std::string prefix = BodyOptions{}.temporary;
-  return name.size() > prefix.size() && name.starts_with(prefix) &&
-         name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
-}
-
 }  // namespace
 
 common::Result<void> Symbols::define(const std::string& name, const std::string& prefix) {

@@ -189,6 +189,15 @@ TEST(ImportJson, RefusesMalformedText) {
   EXPECT_NAMES(fault("\xff\xfe{}"), "JSON");
   EXPECT_NAMES(fault(problem_text(R"({"id":0,"op":"pi"})", 5)), "entries[0]", "no id of a node");
   EXPECT_NAMES(fault(problem_text(R"({"id":0,"op":"true"})")), "f0_0[0]", "condition");
+  EXPECT_NAMES(fault_of_nodes(R"({"id":0,"op":"pi"},{"id":1,"op":"pi","args":[],"op":"e"})"), "nodes[1]", "'op'",
+               "twice");
+  EXPECT_NAMES(fault(R"({"format":1,"dim":2,"format":1})"), "JSON", "'format'", "twice");
+  EXPECT_NAMES(fault(R"({"a":{"b":[0,{"c":{}},{"\u0064":1,"x":{"d":1},"d":1}]}})"), "a.b[2]", "'d'");
+  std::string keys = "{";
+  for (int i = 0; i < 200'000; ++i) keys += "\"" + std::to_string(i) + "\":0,";
+  EXPECT_NAMES(fault(keys + R"("199999":0})"), "'199999'", "twice");
+  EXPECT_NAMES(fault(keys + "\"" + std::string(100'000, 'k') + "\":0,\"" + std::string(100'000, 'k') + "\":0}"),
+               "kkk...");
   // No stack is spent on depth.
   EXPECT_NAMES(fault(std::string(1'000'000, '[')), "nested deeper");
   std::string deep = R"({"format":)";
@@ -217,6 +226,27 @@ TEST(ImportJson, ChecksNamesOfFunctionsAndNotOfLabels) {
   text.replace(text.find("\"T\""), 3, "\"" + std::string(100'000, '*') + "\"");
   text.replace(text.find("\"k\""), 3, "\"int\"");
   EXPECT_EQ(fault(text), "fine");
+}
+
+TEST(ImportJson, ChecksNamesOfCalledFunctions) {
+  const auto called = [](const std::string& name, int arity) {
+    return fault(problem_text(R"({"id":0,"op":"pi"})", 0,
+                              R"("functions":[{"name":")" + name + R"(","arity":)" + std::to_string(arity) + "}],"));
+  };
+  for (const auto& [name, arity] :
+       {std::pair("law", 4), {"tgamma", 1}, {"atan2", 2}, {"fma", 3}, {"t", 1}, {"leaf", 1}})
+    EXPECT_EQ(called(name, arity), "fine") << name;
+  EXPECT_NAMES(called("sin", 2), "sin", "math.h that takes 1 arguments, not 2");
+  EXPECT_NAMES(called("pow", 1), "pow", "2 arguments, not 1");
+  for (const char* name :
+       {"sinf", "fabsl", "cosf64x", "frexp", "abs", "jn", "malloc", "strtol", "exit", "main", "cexp"})
+    EXPECT_NAMES(called(name, 1), name, "C's library");
+  EXPECT_NAMES(called("while", 1), "keyword");
+  EXPECT_NAMES(called("NAN", 1), "math.h");
+  EXPECT_NAMES(called("__builtin_sin", 1), "reserved");
+  EXPECT_NAMES(called("jitc_max", 2), "jitc_max", "printed text");
+  EXPECT_NAMES(called("t12", 1), "temporaries");
+  for (const char* name : {"PetscReal", "petsc_u", "out"}) EXPECT_NAMES(called(name, 1), name, "printed functions");
 }
 
 TEST(ImportJson, ReadsBlocksWithTheirTangents) {
