@@ -17,7 +17,7 @@
 namespace jitc::graph {
 
 // Changes whenever the printed text of some graph changes: part of every request digest.
-inline constexpr std::uint32_t kEmitterVersion = 1;
+inline constexpr std::uint32_t kEmitterVersion = 2;
 
 enum class Sharing : std::uint8_t {
   kTrees,   // every output as one expression (named nodes excepted); an error above kTreeLimit bytes

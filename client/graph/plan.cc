@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "client/graph/expression.h"
+#include "client/graph/folds.h"
 
 namespace jitc::graph {
 namespace {
@@ -26,7 +27,11 @@ bool is_long_extremum(const Graph& graph, NodeId id) {
 }
 
 Plan::Plan(const Plain& plain)
-    : graph_(plain.graph()), plain_(plain), seen_(graph_.size(), 0), places_(graph_.size(), 0) {}
+    : graph_(plain.graph()),
+      plain_(plain),
+      to_name_(values_to_name(graph_)),
+      seen_(graph_.size(), 0),
+      places_(graph_.size(), 0) {}
 
 void Plan::walk(std::span<const NodeId> outputs) {
   struct Visit {
@@ -79,7 +84,8 @@ void Plan::count_uses(bool share) {
     const Op op = graph_[id].op;
     Fact& fact = facts_[place];
     const bool is_shared = share && fact.uses > 1;
-    if (!is_input(op) && (plain_.was_named(id) || (is_shared && !is_repeated(op)))) fact.temporary = 0;
+    const bool is_named = plain_.was_named(id) || (!to_name_.empty() && to_name_[id]);
+    if (!is_input(op) && (is_named || (is_shared && !is_repeated(op)))) fact.temporary = 0;
     const std::uint32_t weight = is_shared && fact.temporary == kNone ? 2 : 1;
     for (const NodeId argument : graph_.arguments(id)) {
       std::uint32_t& uses = facts_[places_[argument]].uses;

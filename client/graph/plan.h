@@ -26,7 +26,8 @@ class Plan {
 
   // Walks what the outputs need, depth first, arguments in order. The order is that of the mathematics.
   void walk(std::span<const NodeId> outputs);
-  // Chooses temporaries: values that were named, and with `share` those that are used more than once.
+  // Chooses temporaries: values that were named, those that compilers must not see (folds.h), and with `share` those
+  // that are used more than once.
   void choose(bool share, bool lazy_arms);
 
   std::span<const NodeId> order() const { return order_; }  // arguments first
@@ -71,6 +72,7 @@ class Plan {
 
   const Graph& graph_;
   const Plain& plain_;
+  std::vector<bool> to_name_;  // by node; see values_to_name
   std::uint32_t epoch_ = 0;
   std::vector<std::uint32_t> seen_;  // by node: the walk that met it last
   std::vector<std::uint32_t> places_;

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "client/graph/emit.h"
+#include "client/graph/evaluate.h"
 #include "client/graph/fused.h"
 #include "tests/support/compiled_text.h"
 #include "tests/support/process.h"
@@ -225,6 +226,41 @@ TEST(EmitWarnings, ThereAreNone) {
       EXPECT_EQ(finished.exit_code, 0) << compiler << ": " << finished.err.substr(0, 2000);
     }
   }
+}
+
+// gcc 12 takes 0.0 - fabs(x) for -fabs(x), where both stand in one expression: see folds.h. The zeros are those of the
+// graph.
+TEST_P(EmitBits, OfZeroMinusAbsoluteValuesDoNotDependOnSharing) {
+  Graph graph;
+  const NodeId x = graph.leaf(kU, 0);
+  const NodeId y = graph.leaf(kUx, 1);
+  const NodeId zero = graph.number(0.0);
+  const NodeId is_less = graph.binary(Op::kLt, x, y);
+  const auto of_zero = [&](NodeId value) { return graph.binary(Op::kSub, zero, value); };
+  const auto plus_zero = [&](NodeId value) { return graph.binary(Op::kAdd, value, zero); };
+  const NodeId size = graph.unary(Op::kAbs, x);
+  const NodeId chosen = graph.select(is_less, size, graph.unary(Op::kAbs, y));
+  const NodeId truth = graph.select(is_less, graph.number(1.0), zero);
+  const NodeId no_zero = graph.select(graph.binary(Op::kLt, graph.number(1.0), zero), y, zero);
+  std::vector<PointwiseFunction> functions{{.name = "f0", .group = "even"}, {.name = "f1", .group = "odd"}};
+  functions[0].outputs = {of_zero(size), graph.select(is_less, of_zero(size), y), of_zero(chosen),
+                          plus_zero(graph.unary(Op::kNeg, size)), of_zero(plus_zero(size))};
+  functions[1].outputs = {of_zero(truth), graph.binary(Op::kMul, chosen, truth),
+                          graph.binary(Op::kSub, graph.unary(Op::kSin, zero), chosen),
+                          graph.binary(Op::kSub, graph.unary(Op::kNeg, size), graph.number(-0.0)),
+                          graph.binary(Op::kSub, no_zero, size)};
+  for (std::size_t i = 0; i < 4; ++i) points_[i].u[0] = points_[i].u_x[1] = i % 2 == 0 ? 0.0 : -0.0;
+  const auto trees = values("trees", graph, functions, {.sharing = Sharing::kTrees});
+  EXPECT_EQ(count_differences(trees, values("shared", graph, functions, {.sharing = Sharing::kShared})), 0U);
+  EXPECT_EQ(
+      count_differences(trees, values("lazy", graph, functions, {.sharing = Sharing::kShared, .lazy_arms = true})), 0U);
+  std::vector<double> wanted;
+  for (const PointwiseFunction& function : functions)
+    for (const Point& point : points_)
+      std::ranges::copy(evaluate(graph, function.outputs,
+                                 [&](const Node& leaf) { return leaf.argument == kU ? point.u[0] : point.u_x[1]; }),
+                        std::back_inserter(wanted));
+  EXPECT_EQ(count_differences(trees, wanted), 0U);
 }
 
 // C leaves it to the compiler which of two zeros fmax and fmin give, and gcc decides by the text around them: all other

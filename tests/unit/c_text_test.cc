@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
              "  out[0] = -(!(0.0 != u[0]) ? 1.0 : 0.0) + 0.0;\n  out[1] = -(u[0] > 0.0 ? 1.0 : 0.0) + 0.0;\n"},
         Case{"comparisons_that_compilers_decide",
              "out[0] = (-3.0 > 0) - (u[0] > 0); out[1] = (1 < (u[2] > 0)) - (u[1] > 0);",
-             "  out[0] = (-3.0 > 0.0 ? 1.0 : 0.0) - (u[0] > 0.0 ? 1.0 : 0.0) + 0.0;\n"
+             "  const double t0 = u[0] > 0.0 ? 1.0 : 0.0;\n  out[0] = (-3.0 > 0.0 ? 1.0 : 0.0) - t0 + 0.0;\n"
              "  out[1] = (1.0 < (u[2] > 0.0 ? 1.0 : 0.0) ? 1.0 : 0.0) - (u[1] > 0.0 ? 1.0 : 0.0) + 0.0;\n"},
         Case{"chosen_literals", "out[0] = exp(u[0] > 0 ? 1.0 : 2.0);", "  out[0] = exp(u[0] > 0.0 ? 1.0 : 2.0);\n"},
         Case{"literal_power", "out[0] = pow(u[0], -1);", "  out[0] = pow(u[0], -1.0);\n"},
@@ -148,6 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"call_of_chosen_constants", "out[0] = exp(u[0] > 0);", "4:10: a call whose arguments are constant"},
         Case{"constant_power", "double a = -1; out[0] = pow(u[0], a);", "4:25: a power -1 that is no literal"},
         Case{"difference_from_zero", "out[0] = 0.0 - u[0];", "4:14: 0 - x"},
+        Case{"zero_after_a_negative", "out[0] = -fabs(u[0]) + 0.0;", "4:22: -x + 0"},
+        Case{"zero_before_a_negative", "double a = fabs(u[0]); out[0] = 0 + -a;", "4:35: -x + 0"},
         Case{"comment_that_a_line_ends", "out[0] = u[0]; /* *\\\n/ out[0] = u[1]; /* */", "4:16: a statement"},
         Case{"early_return", "if (u[0] > 0) return; out[0] = 1;", "4:15: a return other than at the end"},
         Case{"static_variable", "static double a = 1; out[0] = a;", "4:1: a statement other than"},
