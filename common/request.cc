@@ -84,6 +84,13 @@ Digest request_digest(const Request& request) {
   return hasher.finish();
 }
 
+bool fall_back_to_origin(Request& request, const Error& error) {
+  if (error.kind != ErrorKind::kInvalidSource || request.code.empty()) return false;
+  request.code.clear();
+  request.no_cache = true;
+  return true;
+}
+
 Result<void> check_request(const Request& request) {
   if (auto checked = check_switch("share", request.share); !checked) return checked;
   if (auto checked = check_switch("cse", request.cse); !checked) return checked;

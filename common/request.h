@@ -46,6 +46,12 @@ struct Request {
 
 Digest request_digest(const Request& request);
 
+// For a source text whose `code` the compiler refused: leaves `code` out, so that the text is compiled as given, and
+// passes the cache by, since the daemon remembers that the key fails. The diagnostics are then those of the caller's
+// text; should only what was made of it be wrong, nobody need know. False, and nothing done, after any other error and
+// when the text as given was refused.
+bool fall_back_to_origin(Request& request, const Error& error);
+
 // Is `text` 0, 1 or auto?  Are name, flags, headers within bounds? The first thing that is wrong, as kUsage.
 Result<void> check_request(const Request& request);
 

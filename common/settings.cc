@@ -199,7 +199,7 @@ Result<void> read_toml(Values& values, const std::string& path, bool must_exist)
 
 std::span<const SettingInfo> settings_table() { return kTable; }
 
-Result<Settings> Settings::load(const std::map<std::string, std::string>& flags) {
+Result<Settings> Settings::load(const std::map<std::string, std::string>& given, std::string_view giver) {
   Settings settings;
   Values& values = settings.values_;
   for (const auto& info : kTable) values[std::string(info.name)] = {std::string(info.fallback), "default"};
@@ -215,11 +215,11 @@ Result<Settings> Settings::load(const std::map<std::string, std::string>& flags)
     if (const auto text = environment(variable.c_str()); !text.empty())
       if (auto done = set(values, info, text, variable); !done) return std::unexpected(done.error());
   }
-  for (const auto& [name, text] : flags) {
+  for (const auto& [name, text] : given) {
     const SettingInfo* info = find(name);
     if (info == nullptr)
       return fail(ErrorKind::kUsage, "no setting has this name", name, "'jitc config' lists all names");
-    std::string origin(info->flag.empty() ? info->name : info->flag);
+    std::string origin(!giver.empty() ? giver : info->flag.empty() ? info->name : info->flag);
     if (auto done = set(values, *info, text, std::move(origin)); !done) return std::unexpected(done.error());
   }
   return settings;

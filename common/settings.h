@@ -30,11 +30,11 @@ class Settings {
  public:
   struct Value {
     std::string text;
-    std::string origin;  // "default", "JITC_STORE", "--store", "/etc/jitc/jitc.toml"
+    std::string origin;  // "default", "JITC_STORE", "--store", "/etc/jitc/jitc.toml", "jitc_options"
   };
-  // Reads files and environment; `flags` maps setting names to texts given on the command line. kUsage names the key,
-  // the value, where it came from and what is allowed.
-  static Result<Settings> load(const std::map<std::string, std::string>& flags = {});
+  // Reads files and environment; `given` maps setting names to texts that come before these: flags of the command line,
+  // or what `giver` says. kUsage names the key, the value, where it came from and what is allowed.
+  static Result<Settings> load(const std::map<std::string, std::string>& given = {}, std::string_view giver = {});
 
   // The name must be in the table with a fitting type (a programming error otherwise: the process aborts).
   const Value& value(std::string_view name) const;

@@ -36,7 +36,7 @@ gate::ModuleTable& modules_of_process() {
 Result<Settings> load_settings(const jitc_options& options) {
   std::map<std::string, std::string> given;
   for (std::size_t i = 0; i < options.setting_count; ++i) given[options.settings[i].name] = options.settings[i].value;
-  return Settings::load(given);
+  return Settings::load(given, "jitc_options");
 }
 
 std::chrono::nanoseconds seconds(double value) {

@@ -107,10 +107,7 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   common::Request request = source.request;
   if (api::wants_sharing(request)) request.code = api::shared_text(request);
   daemon.compile(request, options, events);
-  if (outcome.error && outcome.error->kind == ErrorKind::kInvalidSource && !request.code.empty()) {
-    // Diagnostics are those of the text as given; should only the shared one be wrong, nobody need know.
-    request.code.clear();
-    request.no_cache = true;  // the daemon remembers that the key fails
+  if (outcome.error && common::fall_back_to_origin(request, *outcome.error)) {
     outcome.error.reset();
     daemon.compile(request, options, events);
   }

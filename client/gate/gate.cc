@@ -59,13 +59,8 @@ RootWork::Task look_up_or_compile(std::shared_ptr<StoreLookup> store, std::share
     common::Request with_code = request;
     with_code.code = std::move(*code);
     Result<Obtained> obtained = compiler->compile(with_code, report);
-    const bool is_invalid = !obtained && obtained.error().kind == ErrorKind::kInvalidSource;
-    if (origin_is_source && is_invalid && !with_code.code.empty()) {
-      // Diagnostics are those of the text as given; should only what was made of it be wrong, nobody need know.
-      with_code.code.clear();
-      with_code.no_cache = true;  // the daemon remembers that the key fails
+    if (origin_is_source && !obtained && common::fall_back_to_origin(with_code, obtained.error()))
       obtained = compiler->compile(with_code, report);
-    }
     if (obtained) obtained->has_made_code = !with_code.code.empty();
     return obtained;
   };

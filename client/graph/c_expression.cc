@@ -117,6 +117,7 @@ bool Expressions::operand() {
       return true;
     }
     if (token.is('(')) {
+      if (recall({.open = reader_.position()})) return true;
       if (!open_parenthesis()) return false;
     } else if (token.is('-') || token.is('+') || token.is('!')) {
       const Op op = token.symbol == '-' ? Op::kNeg : token.symbol == '!' ? Op::kNot : Op::kAdd;
@@ -151,6 +152,11 @@ bool Expressions::name() {
       pending_.back().is_helper = symbol.kind == Symbol::kHelper;
       reader_.advance();
       if (!reader_.token().is('(')) return refuse_here("a function that is not called");
+      pending_.back().open = reader_.position();
+      if (recall(pending_.back())) {
+        pending_.pop_back();
+        return true;
+      }
       break;
     }
     default:
@@ -189,8 +195,28 @@ TypeWords Expressions::type_words() {
   return words;
 }
 
+// What this bracket stands for, if the same text was read before and nothing that it may mean has changed. It is then
+// behind the reader.
+bool Expressions::recall(const Pending& bracket) {
+  std::size_t size = 0;
+  const Value* const known =
+      memo_.find(bracket.opening(), reader_.text().substr(bracket.open + 1), scope_.changes(), size);
+  if (known == nullptr) return false;
+  operands_.push_back(*known);
+  reader_.start(bracket.open + 1 + size);
+  return true;
+}
+
+// Only what is evaluated on every path: what it reads may be read anywhere behind it.
+void Expressions::remember(const Pending& bracket, std::size_t end) {
+  if (scope_.is_in_arm()) return;
+  memo_.keep(bracket.opening(), reader_.text().substr(bracket.open + 1), end - bracket.open, scope_.changes(),
+             operands_.back());
+}
+
 bool Expressions::open_parenthesis() {
   push_pending(Kind::kParenthesis, kBarrier);
+  pending_.back().open = reader_.position();
   reader_.advance();
   if (!begins_type(reader_.token())) return true;
   const std::size_t position = reader_.position();
@@ -269,10 +295,12 @@ bool Expressions::colon() {
 bool Expressions::close() {
   const Pending top = pending_.back();
   if (top.kind != Kind::kParenthesis && top.kind != Kind::kCall) return refuse_here("a ')' without its '('");
+  const std::size_t end = reader_.position();
   reader_.advance();
   pending_.pop_back();
-  if (top.kind == Kind::kParenthesis) return true;
-  return top.is_helper ? call_helper(top) : call_math(top);
+  if (top.kind == Kind::kCall && !(top.is_helper ? call_helper(top) : call_math(top))) return false;
+  remember(top, end);
+  return true;
 }
 
 bool Expressions::close_index() {

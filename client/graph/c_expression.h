@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/graph/c_lexer.h"
+#include "client/graph/c_memo.h"
 #include "client/graph/c_scope.h"
 
 namespace jitc::graph::c {
@@ -42,6 +43,7 @@ class Reader {
   const Token& token() const { return token_; }
   void advance() { token_ = lexer_.next(); }
   char next_character() const { return lexer_.peek(); }  // behind the present token
+  std::string_view text() const { return lexer_.text(); }
   // Where the present token begins.
   std::size_t position() const { return static_cast<std::size_t>(token_.text.data() - begin_); }
 
@@ -77,12 +79,18 @@ class Expressions {
     std::uint32_t index = 0;   // of a function or array
     std::size_t operands = 0;  // on the stack when it began
     std::size_t position = 0;
+    std::size_t open = 0;  // position of the bracket
+    Opening opening() const {
+      return kind == Kind::kParenthesis ? 0 : (std::uint64_t{index} << 2) | (is_helper ? 2U : 1U);
+    }
   };
 
   bool operand();
   bool name();
   bool element(const Symbol& symbol);
   bool open_parenthesis();
+  bool recall(const Pending& bracket);
+  void remember(const Pending& bracket, std::size_t end);
   bool operators(bool& is_done);
   bool binary_operator(Op op, std::uint8_t precedence);
   bool question();
@@ -106,6 +114,7 @@ class Expressions {
   std::vector<Value> operands_;
   std::vector<Pending> pending_;
   std::vector<NodeId> nodes_;  // of a helper's copy
+  Memo memo_;
   Refusal refusal_;
   bool calls_library_ = false;
   std::size_t inlined_ = 0;

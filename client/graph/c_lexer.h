@@ -44,6 +44,7 @@ class Lexer {
   char peek(std::size_t ahead = 0) const {  // NUL behind the end
     return ahead < static_cast<std::size_t>(end_ - at_) ? at_[ahead] : '\0';
   }
+  std::string_view text() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }
   void seek(std::size_t position) { at_ = begin_ + position; }
   // After a `{`: goes behind the `}` that closes it; false where there is none.
   bool skip_block();

@@ -42,9 +42,13 @@ Scope::Scope(Graph& graph, Arithmetic& arithmetic, std::span<const Parameter> pa
 
 // ---- variables ----------------------------------------------------------------------------------------------------
 
-void Scope::bind(const Token& name, const Symbol& symbol) { hidden_.push_back({name, names_.set(name, symbol)}); }
+void Scope::bind(const Token& name, const Symbol& symbol) {
+  ++changes_;
+  hidden_.push_back({name, names_.set(name, symbol)});
+}
 
 void Scope::close_block() {
+  ++changes_;
   for (; hidden_.size() > blocks_.back(); hidden_.pop_back()) names_.set(hidden_.back().name, hidden_.back().symbol);
   blocks_.pop_back();
 }
@@ -80,6 +84,7 @@ Or<void> Scope::write(std::uint32_t variable, const Value& value, bool is_first)
 
 void Scope::set(std::uint32_t variable, bool is_set, const Value& value) {
   Variable& known = variables_[variable];
+  if (!known.is_element || reads_mutable_) ++changes_;
   if (!ifs_.empty()) journal_.push_back({variable, known.is_set, known.value});
   known.is_set = is_set;
   known.value = value;
@@ -90,6 +95,7 @@ void Scope::set(std::uint32_t variable, bool is_set, const Value& value) {
 Or<Value> Scope::read_element(std::uint32_t index_of_array, std::int64_t index) {
   Array& array = arrays_[index_of_array];
   if (index < 0 || index > kLastIndex) return refused("an index outside of the array");
+  reads_mutable_ = reads_mutable_ || !array.parameter.is_const;
   if (array.is_written) {
     if (const auto found = elements_.find(element_key(index_of_array, index)); found != elements_.end())
       return read(found->second);
@@ -230,6 +236,7 @@ void Scope::begin_else() {
 // The variables' values at the end of a branch, each once; they have their values before it again.
 std::vector<Scope::State> Scope::take_changes(const Branches& branches) {
   std::vector<State> changes;
+  ++changes_;
   seen_.resize(variables_.size());
   ++stamp_;
   for (std::size_t i = branches.journal; i < journal_.size(); ++i) {

@@ -79,6 +79,7 @@ class Scope {
     has_arms_ = true;
   }
   bool has_arms() const { return has_arms_; }
+  bool is_in_arm() const { return !arms_.empty(); }
   void other_arm();
   void end_arms();
   void begin_if(const Value& condition);
@@ -87,6 +88,8 @@ class Scope {
   // The last elements that surely exist, if some other element is read: then the text is to be read again.
   std::optional<std::vector<std::int64_t>> reaches() const;
   std::size_t work() const { return work_; }
+  // Rises whenever a name or an element may stand for something else than before.
+  std::size_t changes() const { return changes_; }
 
  private:
   struct Variable {
@@ -147,6 +150,8 @@ class Scope {
   std::vector<Arms> arms_;
   bool has_arms_ = false;
   std::size_t work_ = 0;
+  bool reads_mutable_ = false;  // an element that may be written
+  std::size_t changes_ = 0;
 };
 
 }  // namespace jitc::graph::c

@@ -137,16 +137,19 @@ TEST_F(CliStreamsTest, StandardInputIsASourceLikeAFile) {
 
 TEST_F(CliStreamsTest, ResultsThatCannotBeWrittenAreNoSuccess) {
   FakeDaemon daemon(socket, {.counters = {{"requests", 1}}});
-  const std::vector<std::vector<std::string>> all = {{"submit", file},
-                                                     {"submit", "--json", file},
-                                                     {"stats"},
-                                                     {"stats", "--json"},
-                                                     {"cache", "ls"},
-                                                     {"cache", "ls", "--json"},
-                                                     {"cache", "show", key_of(kSource).hex()},
-                                                     {"config"},
-                                                     {"version"},
-                                                     {"--help"}};
+  const std::vector<std::vector<std::string>> all = {
+      {"submit", file},
+      {"submit", "--json", file},
+      {"stats"},
+      {"stats", "--json"},
+      {"cache", "ls"},
+      {"cache", "ls", "--json"},
+      {"cache", "show", key_of(kSource).hex()},
+      {"config"},
+      {"share", file},
+      {"lower", JITC_SOURCE_DIR "/tests/data/corpus/poisson_nl_2d/problem.json"},
+      {"version"},
+      {"--help"}};
   for (const auto& arguments : all) {
     const auto done = testing::run(redirected(">/dev/full", arguments), environment);
     EXPECT_EQ(done.exit_code, 2) << ::testing::PrintToString(arguments);

@@ -272,6 +272,39 @@ TEST(CText, ReasonsHaveTheirPlaceInHeadsOfManyLines) {
             "2:16:");
 }
 
+// A bracket that was read before is not read again where it stands for the same value. The same texts with blanks of
+// different numbers in their brackets (@) are read in full each time.
+TEST(CText, RepeatedBracketsStandForWhatTheyStandForThere) {
+  const std::string bodies[] = {
+      "double a = u[0]; out[0] = exp(@a*u[1] + u[2]#); a = u[4]; out[1] = exp(@a*u[1] + u[2]#);",
+      "out[0] = u[0]; out[1] = exp(@out[0]*u[1] + u[2]#); out[0] = u[5]; out[2] = exp(@out[0]*u[1] + u[2]#);",
+      "out[0] = u[0]; out[1] = exp(@out[0]*u[1] + u[2]#); out[0] += exp(@out[0]*u[1] + u[2]#);"
+      "out[2] = exp(@out[0]*u[1] + u[2]#);",
+      "double a = u[0]; { double a = u[4]; out[0] = (@a*u[1] + u[2]#)*2; } out[1] = (@a*u[1] + u[2]#)*3;",
+      "double a = u[0]; out[0] = (@a*u[1] + u[2]#); if (u[1] > 0) { a = u[4]; out[1] = (@a*u[1] + u[2]#); }"
+      "else { a = u[5]; out[1] = (@a*u[1] + u[2]#); } out[2] = (@a*u[1] + u[2]#);",
+      "out[0] = u[0] > 0 ? (@w[7]*u[1] + u[2]#) : 0; out[1] = u[0] < 1 ? (@w[7]*u[1] + u[2]#) : 2;",
+      "out[0] = u[0] > 0 ? (@w[7]*u[1] + u[2]#) : 0; out[1] = (@w[7]*u[1] + u[2]#);",
+      "out[0] = (@w[7]*u[1] + u[2]#); out[1] = u[0] > 0 ? (@w[7]*u[1] + u[2]#) : 0;",
+      "out[0] = sin(@u[0]*u[1] + u[2]#) + cos(@u[0]*u[1] + u[2]#) + (@u[0]*u[1] + u[2]#);"
+      "out[1] = pow(@u[0]*u[1] + u[2]#, 2.0) + pow(@u[0]*u[1] + u[2]#, 3.0);",
+  };
+  const std::string rest = "*u[3] + u[4]*u[5] + u[6]*u[7] + u[0]*u[2] + u[1]*u[3] + u[5]*u[6]";  // #
+  for (const std::string& body : bodies) {
+    std::string same;
+    std::string different;
+    std::size_t blanks = 0;
+    for (const char c : body) {
+      if (c != '@') same += c == '#' ? rest : std::string(1, c);
+      different += c == '@' ? std::string(++blanks, ' ') : c == '#' ? rest : std::string(1, c);
+    }
+    const std::string comment = "/*" + std::string(400, '.') + "*/";
+    const SharedText result = shared(function(comment + same));
+    EXPECT_TRUE(result.functions[0].is_shared) << result.functions[0].reason;
+    EXPECT_EQ(body_of(result.text), body_of(shared(function(comment + different)).text)) << body;
+  }
+}
+
 TEST(CText, DepthAndLengthCostNoStack) {
   const std::size_t many = 300000;
   const std::string open = kHead + "void f(const double u[], double out[]) { out[0] = "s;

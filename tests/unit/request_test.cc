@@ -35,6 +35,18 @@ TEST(RequestDigest, EverythingThatMattersChangesIt) {
   EXPECT_NE(base, with([](Request& r) { r.exact_flags = true; }));
 }
 
+TEST(Request, FallsBackToTheOriginOnceAndOnlyWhenWhatWasMadeOfItIsRefused) {
+  Request request = sample();
+  request.code = "int f(void) { return 0 + 1; }";
+  const Request before = request;
+  EXPECT_FALSE(fall_back_to_origin(request, Error{ErrorKind::kTimedOut}));
+  EXPECT_EQ(request, before);
+  EXPECT_TRUE(fall_back_to_origin(request, Error{ErrorKind::kInvalidSource}));
+  EXPECT_EQ(request.text(), request.origin);
+  EXPECT_TRUE(request.no_cache);
+  EXPECT_FALSE(fall_back_to_origin(request, Error{ErrorKind::kInvalidSource}));
+}
+
 TEST(RequestDigest, WhatIsForPeopleOrTheQueueDoesNot) {
   const Digest base = request_digest(sample());
   EXPECT_EQ(base, with([](Request& r) { r.name = "stokes"; }));

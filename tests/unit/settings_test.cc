@@ -63,6 +63,14 @@ TEST_F(SettingsTest, FlagBeforeEnvironmentBeforeJobFileBeforeUserFile) {
   EXPECT_EQ(settings->value("cse").origin, directory_.path() + "/jitc/jitc.toml");
 }
 
+TEST_F(SettingsTest, ErrorsSayWhoGaveTheText) {
+  EXPECT_NE(Settings::load({{"share", "2"}}).error().message.find("'2' (from --share)"), std::string::npos);
+  EXPECT_NE(Settings::load({{"share", "2"}}, "jitc_options").error().message.find("'2' (from jitc_options)"),
+            std::string::npos);
+  const ScopedEnvironment wrong{{"JITC_SHARE", "2"}};
+  EXPECT_NE(Settings::load().error().message.find("'2' (from JITC_SHARE)"), std::string::npos);
+}
+
 TEST_F(SettingsTest, WrongValuesNameKeyValueOriginAndWhatIsAllowed) {
   const ScopedEnvironment wrong{{"JITC_CSE", "maybe"}};
   const auto settings = Settings::load();
