@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "client/graph/emit.h"
+
 namespace jitc::graph::c {
 namespace {
 
@@ -48,8 +50,11 @@ SharedText Unit::share() {
   // Trigraphs hide backslashes and brackets.
   if (text_.find("?\?") != std::string_view::npos) block("trigraphs");
   if (has_lone_return(text_)) block("a carriage return inside of a line: compilers differ in whether it ends");
+  // The guard must stand in front of it.
+  if (text_.starts_with("\xEF\xBB\xBF")) block("a byte order mark");
   read();
   result_.text.append(text_.substr(copied_));
+  if (copied_ > 0 && !is_guarded_) result_.text.insert(0, kContractionGuard);
   return std::move(result_);
 }
 
@@ -66,6 +71,7 @@ void Unit::read() {
       case Token::kEnd:
         return;
       case Token::kDirective:
+        if (guard(token)) continue;
         directive(token.text);
         if (!tokens_.empty()) tokens_.push_back(token);  // inside of a declaration, which is not understood then
         continue;
@@ -113,6 +119,17 @@ void Unit::skip_block() {
     if (token.is('{')) ++depth;
     if (token.is('}')) --depth;
   }
+}
+
+// Goes behind the guard of printed texts, which takes no freedom away and gives none: the only pragma that is
+// understood.
+bool Unit::guard(const Token& token) {
+  const auto begin = static_cast<std::size_t>(token.text.data() - text_.data());
+  if (!tokens_.empty() || !text_.substr(begin).starts_with(kContractionGuard)) return false;
+  lexer_.seek(begin + kContractionGuard.size());
+  // It acts on what follows; a function that was kept before has none.
+  is_guarded_ = is_guarded_ || (conditionals_ == 0 && result_.functions.empty());
+  return true;
 }
 
 void Unit::directive(std::string_view line) {

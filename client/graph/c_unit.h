@@ -19,6 +19,7 @@ class Unit {
 
  private:
   void read();
+  bool guard(const Token& token);
   void directive(std::string_view line);
   void include(std::string_view line);
   void define(std::string_view rest);
@@ -41,6 +42,7 @@ class Unit {
   std::size_t underscores_ = 0;   // that printed names need beside the macros
   std::string blocked_;           // why nothing from here on is understood; empty: it is
   std::size_t conditionals_ = 0;  // #if that are open
+  bool is_guarded_ = false;       // the text itself holds the guard, in front of all functions
   std::size_t copied_ = 0;
   std::size_t counted_ = 0;  // lines up to here
   std::size_t line_ = 1;

@@ -191,7 +191,7 @@ common::Result<std::string> emit(const Graph& graph, std::span<const PointwiseFu
   found.nodes = plain.nodes();
   Module module(plain, options, statistics != nullptr ? &found : nullptr);
   module.text.reserve(functions.size() * kBytesPerFunction + plain.nodes() * kBytesPerNode);
-  module.text.append("#include <math.h>\n\n").append(type_definitions(options));
+  module.text.append(kContractionGuard).append("#include <math.h>\n\n").append(type_definitions(options));
   const std::string used = helpers(plain);
   if (!used.empty()) module.text.append(used).append("\n");
   std::size_t first = 0;

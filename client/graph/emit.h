@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/graph/graph.h"
@@ -18,6 +19,15 @@ namespace jitc::graph {
 
 // Changes whenever the printed text of some graph changes: part of every request digest.
 inline constexpr std::uint32_t kEmitterVersion = 2;
+
+// Stands once in front of every text that is printed here or by share(). Where stores that lie side by side take a sum
+// and a difference of products in turn, gcc's vectoriser of straight-line code makes vfmaddsub of them even with
+// -ffp-contract=off (seen in gcc 12): then results depend on which statements happen to be vectorised together. Loops
+// are still vectorised; those of emit_fused keep the same operation in all lanes.
+inline constexpr std::string_view kContractionGuard =
+    "#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)\n"
+    "#pragma GCC optimize(\"no-tree-slp-vectorize\")\n"
+    "#endif\n";
 
 enum class Sharing : std::uint8_t {
   kTrees,   // every output as one expression (named nodes excepted); an error above kTreeLimit bytes

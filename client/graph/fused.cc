@@ -138,7 +138,8 @@ common::Result<std::string> Fused::write(EmitStatistics& statistics) const {
   }
   BodyWriter writer(plain_, body);
   writer.begin(plain_.outputs());
-  std::string text = "#include <math.h>\n\n";
+  std::string text(kContractionGuard);
+  text += "#include <math.h>\n\n";
   const std::string used = helpers(plain_);
   if (!used.empty()) text.append(used).append("\n");
   text.append(head()).append(unused(writer.order()));

@@ -263,6 +263,32 @@ TEST_P(EmitBits, OfZeroMinusAbsoluteValuesDoNotDependOnSharing) {
   EXPECT_EQ(count_differences(trees, wanted), 0U);
 }
 
+// Sums and differences of products in turn, stored side by side: what gcc 12 contracts into vfmaddsub.
+TEST_P(EmitBits, OfAlternatingSumsAreNotContracted) {
+  Graph graph;
+  std::vector<NodeId> outputs;
+  for (std::uint32_t i = 0; i < kOutputs; ++i) {
+    const NodeId product = graph.binary(Op::kMul, graph.leaf(kU, i % kInputs), graph.leaf(kA, i / 2));
+    outputs.push_back(graph.binary(i % 2 == 0 ? Op::kSub : Op::kAdd, product, graph.leaf(kX, i % kInputs)));
+  }
+  const PointwiseFunction all{.name = "all", .outputs = outputs};
+  const PointwiseFunction other{.name = "other", .outputs = outputs, .group = "other"};
+  std::vector<double> wanted;
+  for (const Point& point : points_) {
+    const auto value = [&](const Node& leaf) {
+      return (leaf.argument == kU ? point.u : leaf.argument == kA ? point.a : point.x)[leaf.args[0]];
+    };
+    std::ranges::copy(evaluate(graph, outputs, value), std::back_inserter(wanted));
+  }
+  for (const auto sharing : {Sharing::kTrees, Sharing::kShared}) {
+    auto alone = values("alone", graph, std::vector{all, other}, {.sharing = sharing});
+    alone.resize(wanted.size());
+    EXPECT_EQ(count_differences(alone, wanted), 0U);
+  }
+  EXPECT_EQ(count_differences(fused_values(graph, all), wanted), 0U);
+  EXPECT_EQ(count_differences(batch_values(graph, all), wanted), 0U);
+}
+
 // C leaves it to the compiler which of two zeros fmax and fmin give, and gcc decides by the text around them: all other
 // results agree.
 TEST_P(EmitBits, OfTheLibrarysExtremaDoNotDependOnSharing) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "client/graph/emit.h"
 #include "common/owner.h"
 #include "daemon/worker/compiler_text.h"
 #include "tests/support/worker_client.h"
@@ -196,6 +197,19 @@ TEST_F(ExternalCompilerTest, TheInstructionSetStaysAsAgreed) {
                              "#pragma GCC target(\"avx512f\")\nint f(void) { return 1; }",
                              "_Pragma(\"GCC target(\\\"avx512f\\\")\") int f(void) { return 1; }"}) {
     EXPECT_EQ(worker_.compile(source, gcc()).finished.outcome(), Finished::REFUSED) << source;
+  }
+}
+
+TEST_F(ExternalCompilerTest, PrintedTextsPassWithTheirGuard) {
+  const std::string source =
+      std::string(graph::kContractionGuard) + "#include <math.h>\ndouble f(double x) { return sin(x); }\n";
+  for (const char* compiler : {"", "/usr/bin/gcc", "/usr/lib/llvm-19/bin/clang"}) {
+    if (*compiler != '\0' && !std::filesystem::exists(compiler)) continue;
+    auto start = WorkerClient::request({"-O3", "-std=c99", "-Wall", "-Wextra", "-Werror"});
+    start.set_compiler_path(compiler);
+    const Answer answer = worker_.compile(source, start);
+    EXPECT_EQ(answer.finished.outcome(), Finished::DONE) << compiler << answer.finished.DebugString();
+    EXPECT_EQ(answer.finished.diagnostics_size(), 0) << compiler << answer.finished.DebugString();
   }
 }
 

@@ -5,12 +5,15 @@
 
 #include <string>
 
+#include "client/graph/emit.h"
+
 namespace jitc::graph {
 namespace {
 
 using namespace std::string_literals;
 
 constexpr const char* kHead = "#include <math.h>\n";
+const std::string kGuard(kContractionGuard);
 
 // A function of arrays u and w, long enough that its shared form is the shorter one.
 std::string function(const std::string& body) {
@@ -169,8 +172,8 @@ TEST(CText, KeepsEverythingElseByteForByte) {
   const std::string rest = "\nint after(void) { return TWO; }\n";
   const SharedText result =
       shared(before + head + "{ out[0] = sin(u[0])*sin(u[0]); out[1] = sin(u[0])/sin(u[0]); }" + rest);
-  EXPECT_EQ(result.text,
-            before + head + "{\n  const double t0 = sin(u[0]);\n  out[0] = t0 * t0;\n  out[1] = t0 / t0;\n}" + rest);
+  EXPECT_EQ(result.text, kGuard + before + head +
+                             "{\n  const double t0 = sin(u[0]);\n  out[0] = t0 * t0;\n  out[1] = t0 / t0;\n}" + rest);
   ASSERT_EQ(result.functions.size(), 2U);
   EXPECT_EQ(result.functions[0].name, "f");
   EXPECT_EQ(result.functions[0].line, 10U);
@@ -188,7 +191,24 @@ TEST(CText, PutsHelpersInPlaceOfTheirCalls) {
                 "  const double t0 = u[0] - u[1];\n  const double t1 = t0 < 0.0 ? 0.0 : t0 > 0.0 ? 1.0 : 0.5;\n"),
             std::string::npos)
       << result.text;
-  EXPECT_EQ(result.text.find(helper), std::string(kHead).size());
+  EXPECT_EQ(result.text.find(helper), (kGuard + kHead).size());
+}
+
+TEST(CText, GuardsWhatIsPrintedAgainstContractionOnce) {
+  const std::string text = "void f(const double u[], double out[]) { out[0] = exp(u[0])*exp(u[0])*exp(u[0]); }\n";
+  const std::string printed = shared(kHead + text).text;
+  EXPECT_EQ(printed.substr(0, printed.find("void f")), kGuard + kHead);
+  EXPECT_EQ(shared(kGuard + kHead + text).text, printed);
+  EXPECT_EQ(shared("/* by hand */\n" + kGuard + kHead + text).text, "/* by hand */\n" + printed);
+  EXPECT_EQ(shared(kHead + kGuard + text).text, kHead + kGuard + printed.substr(printed.find("void f")));
+
+  const std::string nothing_to_share = kHead + "void f(const double u[], double out[]) { out[0] = u[0]; }\n"s;
+  EXPECT_EQ(shared(nothing_to_share).text, nothing_to_share);
+
+  // Where it does not act on every function, another one is needed.
+  const std::string first = "void g(double out[]) { out[0] = 1.0; }\n";
+  EXPECT_EQ(shared(kHead + first + kGuard + text).text.find(kGuard + kHead + first + kGuard), 0U);
+  EXPECT_EQ(shared("#if 0\n" + kGuard + "#endif\n" + kHead + text).text.find(kGuard + "#if 0\n" + kGuard), 0U);
 }
 
 TEST(CText, RefusesHelpersThatCompilersMayEvaluateEitherWay) {
@@ -213,6 +233,8 @@ TEST(CText, LeavesAloneWhatMayBeSomethingElse) {
   for (const std::string before :
        {"",
         "#pragma STDC FENV_ACCESS ON\n#include <math.h>\n",
+        "#if defined(__GNUC__)\n#pragma GCC optimize(\"no-tree-slp-vectorize\")\n#endif\n#include <math.h>\n",
+        "\xEF\xBB\xBFint x;\n#include <math.h>\n",
         "#include <math.h>\n#include \"other.h\"\n",
         "#include <math.h>\n#define exp(x) 3\n",
         "#define exp(x) 3\n#include <math.h>\n",

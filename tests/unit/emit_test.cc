@@ -419,23 +419,25 @@ class ModuleTest : public EmitTest {
 };
 
 TEST_F(ModuleTest, SignaturesArePetscs) {
-  EXPECT_EQ(text({function(add(graph.leaf(kConstants, 4), graph.leaf(kT)))}),
-            "#include <math.h>\n\ntypedef int PetscInt;\ntypedef double PetscReal;\ntypedef PetscReal PetscScalar;\n\n"
-            "void f(PetscInt dim, PetscInt Nf, PetscInt NfAux, const PetscInt *restrict uOff, "
-            "const PetscInt *restrict uOff_x, const PetscScalar *restrict petsc_u, "
-            "const PetscScalar *restrict petsc_u_t, const PetscScalar *restrict petsc_u_x, "
-            "const PetscInt *restrict aOff, const PetscInt *restrict aOff_x, const PetscScalar *restrict petsc_a, "
-            "const PetscScalar *restrict petsc_a_t, const PetscScalar *restrict petsc_a_x, PetscReal petsc_t, "
-            "const PetscReal *restrict petsc_x, PetscInt numConstants, const PetscScalar *restrict constants, "
-            "PetscScalar *restrict out) {\n"
-            "  (void)dim; (void)Nf; (void)NfAux; (void)uOff; (void)uOff_x; (void)petsc_u; (void)petsc_u_t; "
-            "(void)petsc_u_x; (void)aOff; (void)aOff_x; (void)petsc_a; (void)petsc_a_t; (void)petsc_a_x; "
-            "(void)petsc_x; (void)numConstants;\n"
-            "  out[0] = " +
-                std::string(graph.arguments(add(graph.leaf(kConstants, 4), graph.leaf(kT)))[0] == graph.leaf(kT)
-                                ? "petsc_t + constants[4]"
-                                : "constants[4] + petsc_t") +
-                ";\n}\n\n");
+  EXPECT_EQ(
+      text({function(add(graph.leaf(kConstants, 4), graph.leaf(kT)))}),
+      std::string(kContractionGuard) +
+          "#include <math.h>\n\ntypedef int PetscInt;\ntypedef double PetscReal;\ntypedef PetscReal PetscScalar;\n\n"
+          "void f(PetscInt dim, PetscInt Nf, PetscInt NfAux, const PetscInt *restrict uOff, "
+          "const PetscInt *restrict uOff_x, const PetscScalar *restrict petsc_u, "
+          "const PetscScalar *restrict petsc_u_t, const PetscScalar *restrict petsc_u_x, "
+          "const PetscInt *restrict aOff, const PetscInt *restrict aOff_x, const PetscScalar *restrict petsc_a, "
+          "const PetscScalar *restrict petsc_a_t, const PetscScalar *restrict petsc_a_x, PetscReal petsc_t, "
+          "const PetscReal *restrict petsc_x, PetscInt numConstants, const PetscScalar *restrict constants, "
+          "PetscScalar *restrict out) {\n"
+          "  (void)dim; (void)Nf; (void)NfAux; (void)uOff; (void)uOff_x; (void)petsc_u; (void)petsc_u_t; "
+          "(void)petsc_u_x; (void)aOff; (void)aOff_x; (void)petsc_a; (void)petsc_a_t; (void)petsc_a_x; "
+          "(void)petsc_x; (void)numConstants;\n"
+          "  out[0] = " +
+          std::string(graph.arguments(add(graph.leaf(kConstants, 4), graph.leaf(kT)))[0] == graph.leaf(kT)
+                          ? "petsc_t + constants[4]"
+                          : "constants[4] + petsc_t") +
+          ";\n}\n\n");
   const std::string shift = "PetscReal petsc_t, PetscReal petsc_u_tShift, const PetscReal *restrict petsc_x, ";
   const std::string normal =
       "const PetscReal *restrict petsc_x, const PetscReal *restrict petsc_n, PetscInt numConstants";
@@ -541,18 +543,20 @@ TEST_F(ModuleTest, FusionSharesAcrossFunctions) {
   const NodeId root = graph.unary(Op::kSqrt, sub(a, graph.leaf(graph.argument("strain"), 3)));
   const std::vector<PointwiseFunction> functions{{.name = "f0", .outputs = {root, graph.leaf(kT)}},
                                                  {.name = "g0", .outputs = {div(root, graph.leaf(kConstants, 1))}}};
-  EXPECT_EQ(*emit_fused(graph, "all", functions, {}),
-            "#include <math.h>\n\n"
-            "void all(const double *restrict u, const double *restrict u_t, const double *restrict u_x, "
-            "const double *restrict a, const double *restrict a_t, const double *restrict a_x, double t, "
-            "double u_tShift, const double *restrict x, const double *restrict n, const double *restrict constants, "
-            "const double *restrict strain, double *restrict out_f0, double *restrict out_g0) {\n"
-            "  (void)u_t; (void)u_x; (void)a; (void)a_t; (void)a_x; (void)u_tShift; (void)x; (void)n;\n"
-            "  const double t0 = sqrt(u[0] - strain[3]);\n"
-            "  out_f0[0] = t0;\n"
-            "  out_f0[1] = t;\n"
-            "  out_g0[0] = t0 / constants[1];\n"
-            "}\n");
+  EXPECT_EQ(
+      *emit_fused(graph, "all", functions, {}),
+      std::string(kContractionGuard) +
+          "#include <math.h>\n\n"
+          "void all(const double *restrict u, const double *restrict u_t, const double *restrict u_x, "
+          "const double *restrict a, const double *restrict a_t, const double *restrict a_x, double t, "
+          "double u_tShift, const double *restrict x, const double *restrict n, const double *restrict constants, "
+          "const double *restrict strain, double *restrict out_f0, double *restrict out_g0) {\n"
+          "  (void)u_t; (void)u_x; (void)a; (void)a_t; (void)a_x; (void)u_tShift; (void)x; (void)n;\n"
+          "  const double t0 = sqrt(u[0] - strain[3]);\n"
+          "  out_f0[0] = t0;\n"
+          "  out_f0[1] = t;\n"
+          "  out_g0[0] = t0 / constants[1];\n"
+          "}\n");
   const std::string batch = *emit_fused(graph, "all", functions, {.batch = true});
   EXPECT_THAT(batch, HasSubstr("void all(long points, const double *restrict u,"));
   EXPECT_THAT(batch, HasSubstr("  for (long p = 0; p < points; ++p) {\n"
