@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "client/api/handles.h"
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 
 using namespace jitc;
 

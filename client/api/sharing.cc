@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 #include "client/graph/emit.h"
 
 namespace jitc::api {

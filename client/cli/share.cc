@@ -6,7 +6,7 @@
 #include "client/cli/context.h"
 #include "client/cli/copy.h"
 #include "client/cli/input.h"
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 
 namespace jitc::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 #include "client/graph/derivative.h"
 #include "client/graph/emit.h"
 #include "tests/bench/measure.h"

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // C texts that are shared, and those that are left as they are, with the reasons.
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 
 #include <gtest/gtest.h>
 

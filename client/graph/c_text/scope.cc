@@ -1,4 +1,4 @@
-#include "client/graph/c_scope.h"
+#include "client/graph/c_text/scope.h"
 
 #include <algorithm>
 

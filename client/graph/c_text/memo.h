@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/graph/c_value.h"
+#include "client/graph/c_text/value.h"
 
 namespace jitc::graph::c {
 

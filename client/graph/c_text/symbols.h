@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/graph/c_lexer.h"
-#include "client/graph/c_value.h"
+#include "client/graph/c_text/lexer.h"
+#include "client/graph/c_text/value.h"
 
 namespace jitc::graph::c {
 

@@ -1,8 +1,8 @@
-#include "client/graph/c_expression.h"
+#include "client/graph/c_text/expression.h"
 
 #include <cmath>
 
-#include "client/graph/c_literal.h"
+#include "client/graph/c_text/literal.h"
 
 namespace jitc::graph::c {
 namespace {

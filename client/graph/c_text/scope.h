@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "client/graph/c_symbols.h"
-#include "client/graph/c_value.h"
+#include "client/graph/c_text/symbols.h"
+#include "client/graph/c_text/value.h"
 
 namespace jitc::graph::c {
 

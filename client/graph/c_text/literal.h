@@ -1,7 +1,7 @@
 // Numeric literals with the types that C gives them.
 #pragma once
 
-#include "client/graph/c_value.h"
+#include "client/graph/c_text/value.h"
 
 namespace jitc::graph::c {
 

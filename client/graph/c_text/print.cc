@@ -1,4 +1,4 @@
-#include "client/graph/c_print.h"
+#include "client/graph/c_text/print.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "client/graph/c_symbols.h"
+#include "client/graph/c_text/symbols.h"
 
 #include <array>
 #include <cmath>

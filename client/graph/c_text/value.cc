@@ -1,4 +1,4 @@
-#include "client/graph/c_value.h"
+#include "client/graph/c_text/value.h"
 
 #include <algorithm>
 #include <limits>

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "client/graph/c_lexer.h"
-#include "client/graph/c_memo.h"
-#include "client/graph/c_scope.h"
+#include "client/graph/c_text/lexer.h"
+#include "client/graph/c_text/memo.h"
+#include "client/graph/c_text/scope.h"
 
 namespace jitc::graph::c {
 

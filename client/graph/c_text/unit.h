@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "client/graph/c_function.h"
-#include "client/graph/c_print.h"
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/function.h"
+#include "client/graph/c_text/print.h"
+#include "client/graph/c_text/share.h"
 
 namespace jitc::graph::c {
 

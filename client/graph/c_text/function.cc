@@ -1,4 +1,4 @@
-#include "client/graph/c_function.h"
+#include "client/graph/c_text/function.h"
 
 namespace jitc::graph::c {
 namespace {

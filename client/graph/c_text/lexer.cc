@@ -1,4 +1,4 @@
-#include "client/graph/c_lexer.h"
+#include "client/graph/c_text/lexer.h"
 
 #include <array>
 #include <cstring>

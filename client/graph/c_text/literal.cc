@@ -1,4 +1,4 @@
-#include "client/graph/c_literal.h"
+#include "client/graph/c_text/literal.h"
 
 #include <algorithm>
 #include <charconv>

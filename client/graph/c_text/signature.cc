@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "client/graph/c_function.h"
+#include "client/graph/c_text/function.h"
 
 namespace jitc::graph::c {
 namespace {

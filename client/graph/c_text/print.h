@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/graph/c_function.h"
+#include "client/graph/c_text/function.h"
 
 namespace jitc::graph::c {
 

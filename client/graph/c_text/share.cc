@@ -1,6 +1,6 @@
-#include "client/graph/c_text.h"
+#include "client/graph/c_text/share.h"
 
-#include "client/graph/c_unit.h"
+#include "client/graph/c_text/unit.h"
 
 namespace jitc::graph {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/graph/c_expression.h"
+#include "client/graph/c_text/expression.h"
 
 namespace jitc::graph::c {
 

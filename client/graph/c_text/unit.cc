@@ -1,4 +1,4 @@
-#include "client/graph/c_unit.h"
+#include "client/graph/c_text/unit.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-#include "client/graph/c_memo.h"
+#include "client/graph/c_text/memo.h"
 
-#include "client/graph/c_lexer.h"
+#include "client/graph/c_text/lexer.h"
 
 namespace jitc::graph::c {
 namespace {
