@@ -72,6 +72,9 @@ std::string to_json(const Manifest& manifest) {
                                  {"share", manifest.share},
                                  {"origin_bytes", manifest.origin_bytes},
                                  {"code_bytes", manifest.code_bytes},
+                                 {"calls", manifest.calls},
+                                 {"largest_function", manifest.largest_function},
+                                 {"nesting", manifest.nesting},
                                  {"flags", manifest.flags},
                                  {"flags_used", manifest.flags_used},
                                  {"rungs", manifest.rungs},
@@ -100,6 +103,9 @@ Result<Manifest> manifest_from_json(std::string_view text) {
   read(object, "share", manifest.share);
   read(object, "origin_bytes", manifest.origin_bytes);
   read(object, "code_bytes", manifest.code_bytes);
+  read(object, "calls", manifest.calls);
+  read(object, "largest_function", manifest.largest_function);
+  read(object, "nesting", manifest.nesting);
   read(object, "flags", manifest.flags);
   read(object, "flags_used", manifest.flags_used);
   read(object, "rungs", manifest.rungs);

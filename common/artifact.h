@@ -43,9 +43,12 @@ struct Manifest {
   std::string triple;
   std::string isa;
   std::string abi_tag;
-  std::string share;                    // the setting
-  std::uint64_t origin_bytes = 0;       // of the text that the request digest is over
-  std::uint64_t code_bytes = 0;         // of the text made of it that was compiled; 0: the former was
+  std::string share;                   // the setting
+  std::uint64_t origin_bytes = 0;      // of the text that the request digest is over
+  std::uint64_t code_bytes = 0;        // of the text made of it that was compiled; 0: the former was
+  std::uint64_t calls = 0;             // what the scan of that text counted (common/flags.h), for predictions
+  std::uint64_t largest_function = 0;  // in bytes
+  std::uint64_t nesting = 0;
   std::vector<std::string> flags;       // asked for
   std::vector<std::string> flags_used;  // given to the compiler in the end
   std::vector<std::string> rungs;       // what the ladder did

@@ -85,6 +85,7 @@ std::string to_text(const Error& error, std::string_view name) {
     append_clause(text, "", diagnostic.excerpt, "\n");
   }
   text.append(to_line(error)).append("\n");
+  for (const auto& rung : error.rungs) text.append("  before: ").append(rung).append("\n");
   if (error.diagnostics.empty() && !error.log.empty()) {
     text.append(error.log);
     if (!error.log.ends_with('\n')) text.append("\n");
@@ -108,7 +109,9 @@ std::string to_json(const Error& error) {
                                  {"log", error.log},
                                  {"needed_bytes", error.needed_bytes},
                                  {"budget_bytes", error.budget_bytes},
-                                 {"tries", error.tries}};
+                                 {"tries", error.tries},
+                                 {"rungs", error.rungs},
+                                 {"retry_after_seconds", error.retry_after_seconds}};
   // Bytes that are not UTF-8 (a compiler's log) are replaced, never thrown at.
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -138,6 +141,12 @@ Error error_from_json(std::string_view text) {
   error.needed_bytes = number(object, "needed_bytes");
   error.budget_bytes = number(object, "budget_bytes");
   error.tries = static_cast<std::uint32_t>(number(object, "tries"));
+  const auto retry_after = object.find("retry_after_seconds");
+  if (retry_after != object.end() && retry_after->is_number()) error.retry_after_seconds = retry_after->get<double>();
+  const auto rungs = object.find("rungs");
+  if (rungs != object.end() && rungs->is_array())
+    for (const auto& rung : *rungs)
+      if (rung.is_string()) error.rungs.push_back(rung.get<std::string>());
   const auto diagnostics = object.find("diagnostics");
   if (diagnostics != object.end() && diagnostics->is_array())
     for (const auto& d : *diagnostics)

@@ -12,7 +12,7 @@ namespace jitc::common {
 
 enum class ErrorKind : std::uint8_t {
   kInvalidSource = 1,  // the source does not compile; see `diagnostics`
-  kRefused,            // policy
+  kRefused,            // policy, or no room: see `retry_after_seconds`
   kOutOfMemory,        // see `needed_bytes`, `budget_bytes`, `tries`
   kTimedOut,
   kCancelled,
@@ -54,6 +54,8 @@ struct Error {
   std::uint64_t needed_bytes = 0;
   std::uint64_t budget_bytes = 0;
   std::uint32_t tries = 0;
+  std::vector<std::string> rungs;  // what was tried before this was the answer, in order
+  double retry_after_seconds = 0;  // when to ask again, as the daemon guesses; 0: it does not say
   bool operator==(const Error&) const = default;
 };
 

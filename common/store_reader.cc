@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "common/files.h"
@@ -12,6 +13,7 @@ namespace jitc::common {
 namespace {
 
 constexpr int kOpenTries = 3;
+constexpr std::uint64_t kLargestManifest = std::uint64_t{64} << 20;
 
 enum class ReadOutcome { kRead, kAbsent, kUnreadable };
 
@@ -71,6 +73,24 @@ LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, 
   artifact.path = std::move(corrupt_path);
   if (reason != nullptr) *reason = std::move(corrupt_reason);
   return LookupOutcome::kCorrupt;
+}
+
+Result<Manifest> read_manifest(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0)
+    return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be opened", path);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const auto read_at = [&](std::uint64_t offset, std::uint64_t count) {
+    std::string bytes(count, '\0');
+    const ssize_t got = ::pread(file.get(), bytes.data(), count, static_cast<off_t>(offset));
+    bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return bytes;
+  };
+  const auto place = manifest_place(read_at(size - std::min<std::uint64_t>(size, kFooterSize), kFooterSize), size);
+  if (!place) return std::unexpected(place.error());
+  if (place->size > kLargestManifest) return fail(ErrorKind::kCorrupt, "its manifest is too large", path);
+  return manifest_from_json(read_at(place->offset, place->size));
 }
 
 void touch_artifact(const std::string& path) {

@@ -39,6 +39,10 @@ class StoreReader {
   std::vector<std::string> layers_;
 };
 
+// An artifact's manifest by its footer alone: for listings and statistics, which need not read whole files. Nothing is
+// verified. kCorrupt, kStoreUnavailable.
+Result<Manifest> read_manifest(const std::string& path);
+
 // Marks an entry as used now, for the least-recently-used order. Failures are ignored (read-only layers).
 void touch_artifact(const std::string& path);
 

@@ -21,6 +21,8 @@ std::string phase_text(const rpc::Progress& progress) {
       return "loading";
     case rpc::Progress::Phase::kArriving:
       return "waiting for other ranks";
+    case rpc::Progress::Phase::kReconnecting:
+      return "reconnecting";
   }
   return "waiting";
 }

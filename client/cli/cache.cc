@@ -110,28 +110,11 @@ int report_gaps(const Listing& listing) {
   return code;
 }
 
-// By footer and manifest alone.
-std::optional<common::Manifest> manifest_of(const Entry& entry) {
-  const common::Fd file(::open(entry.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file || entry.size < common::kFooterSize) return std::nullopt;
-  const auto read_at = [&](std::uint64_t offset, std::uint64_t size) {
-    std::string bytes(size, '\0');
-    const ssize_t got = ::pread(file.get(), bytes.data(), size, static_cast<off_t>(offset));
-    bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-    return bytes;
-  };
-  const auto place = common::manifest_place(read_at(entry.size - common::kFooterSize, common::kFooterSize), entry.size);
-  if (!place) return std::nullopt;
-  auto manifest = common::manifest_from_json(read_at(place->offset, place->size));
-  if (!manifest) return std::nullopt;
-  return std::move(*manifest);
-}
-
 int list(const Context& context, const Options& options) {
   const auto listing = list_stores(layers_of(context));
   std::uint64_t bytes = 0;
   for (const auto& entry : listing.entries) {
-    const auto manifest = manifest_of(entry);
+    const auto manifest = common::read_manifest(entry.path);
     const std::string name = manifest ? manifest->name : "(no readable manifest)";
     bytes += entry.size;
     if (options.json) {

@@ -22,10 +22,9 @@ common::Error not_kept(Outcome& outcome) {
     reason = std::move(outcome.warnings.back());
     outcome.warnings.pop_back();
   }
-  return fail(ErrorKind::kStoreUnavailable, "compiled, but " + reason, outcome.name,
-              "take the artifact with -o FILE; or mend what is said here and submit it again: 'jitc status' names the "
-              "daemon's store")
-      .error();
+  std::string remedy = "take the artifact with -o FILE; or mend what is said here and submit it again";
+  if (!outcome.degraded) remedy += ": 'jitc status' names the daemon's store";
+  return fail(ErrorKind::kStoreUnavailable, "compiled, but " + reason, outcome.name, std::move(remedy)).error();
 }
 
 // Fills the outcome of a daemon's answer.
@@ -36,6 +35,7 @@ void take(const rpc::Reply& reply, const Source& source, const Deadline& deadlin
   outcome.merged = reply.merged;
   outcome.seconds = reply.compile_seconds;
   outcome.peak_bytes = reply.peak_bytes;
+  outcome.degraded = reply.degraded;
   if (!source.copy_to.empty()) {
     if (auto copied = write_copy(source.copy_to, reply.bytes, deadline); !copied)
       outcome.error = std::move(copied.error());
@@ -83,7 +83,7 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, con
 }
 
 Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,
-                const std::function<bool(const rpc::Progress&)>& progress) {
+                const std::function<bool(const rpc::Progress&)>& progress, const std::function<bool()>& start) {
   Outcome outcome;
   outcome.name = source.name;
   if (auto in_time = deadline.check(); !in_time) {
@@ -104,6 +104,8 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   events.reply = [&](const rpc::Reply& reply) { take(reply, source, deadline, outcome); };
   events.failure = [&](const common::Error& error) { outcome.error = error; };
   events.warning = [&](std::string_view text) { outcome.warnings.emplace_back(text); };
+  events.rung = [&](std::string_view text) { outcome.rungs.emplace_back(text); };
+  events.start = start;
   common::Request request = source.request;
   if (api::wants_sharing(request)) request.code = api::shared_text(request);
   daemon.compile(request, options, events);

@@ -22,8 +22,8 @@ struct Source {
 std::optional<Outcome> look_up(const Context& context, const Source& source, const Deadline& deadline,
                                bool with_figures);
 
-// Asks the daemon; blocks. `progress` as in rpc::Daemon. Any thread.
+// Asks the daemon; blocks. `progress` and `start` as in rpc::Daemon. Any thread.
 Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,
-                const std::function<bool(const rpc::Progress&)>& progress);
+                const std::function<bool(const rpc::Progress&)>& progress, const std::function<bool()>& start);
 
 }  // namespace jitc::cli

@@ -101,6 +101,14 @@ void add_timeout(CLI::App& app, double& seconds, const std::string& help) {
       ->type_name("S");
 }
 
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, const std::string& help) {
+  return app.add_option(name, seconds, help)
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->check(finite_number)
+      ->type_name("S");
+}
+
 rpc::Daemon& daemon_client(const Context& context) {
   static rpc::Daemon* const daemon =
       jitc_rpc_open(rpc::interface_version(common::build_version()), context.socket().c_str());

@@ -54,6 +54,9 @@ class Deadline {
 // Adds --timeout: a finite number of seconds, 0 for no end.
 void add_timeout(CLI::App& app, double& seconds, const std::string& help);
 
+// Adds an option of more than 0 seconds, and finite.
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, const std::string& help);
+
 // The client of this context's daemon; it connects on its first call. It lives as long as the process: ending gRPC's
 // threads one by one takes longer than a whole hit. Call it once.
 rpc::Daemon& daemon_client(const Context& context);
@@ -79,7 +82,12 @@ void add_submit(CLI::App& app, Action& run);
 void add_lower(CLI::App& app, Action& run);
 void add_share(CLI::App& app, Action& run);
 void add_status(CLI::App& app, Action& run);
+void add_top(CLI::App& app, Action& run);
 void add_stats(CLI::App& app, Action& run);
+void add_trace(CLI::App& app, Action& run);
+void add_jobs(CLI::App& app, Action& run);
+void add_cancel(CLI::App& app, Action& run);
+void add_drain(CLI::App& app, Action& run);
 void add_cache(CLI::App& app, Action& run);
 void add_daemon(CLI::App& app, Action& run);
 void add_config(CLI::App& app, Action& run);

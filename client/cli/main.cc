@@ -24,7 +24,12 @@ int run(int argc, char** argv) {
   jitc::cli::add_lower(app, action);
   jitc::cli::add_share(app, action);
   jitc::cli::add_status(app, action);
+  jitc::cli::add_top(app, action);
   jitc::cli::add_stats(app, action);
+  jitc::cli::add_trace(app, action);
+  jitc::cli::add_jobs(app, action);
+  jitc::cli::add_cancel(app, action);
+  jitc::cli::add_drain(app, action);
   jitc::cli::add_cache(app, action);
   jitc::cli::add_daemon(app, action);
   jitc::cli::add_config(app, action);

@@ -16,6 +16,8 @@ std::string to_json(const Outcome& outcome) {
     object["seconds"] = outcome.seconds;
     object["peak_bytes"] = outcome.peak_bytes;
     object["warnings"] = outcome.warnings;
+    if (!outcome.rungs.empty()) object["rungs"] = outcome.rungs;
+    if (outcome.degraded) object["degraded"] = true;
   }
   // File names need not be UTF-8.
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -28,6 +28,8 @@ std::string phase_text(const rpc::Progress& progress) {
       return "loading";
     case Phase::kArriving:
       return "waiting for other ranks";
+    case Phase::kReconnecting:
+      return "reconnecting";
   }
   return "waiting";
 }

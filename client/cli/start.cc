@@ -151,4 +151,17 @@ Result<void> ensure_daemon(const Context& context, bool may_start, const Deadlin
               "see jitcd.log in " + context.runtime_dir);
 }
 
+// The lock is held during the start: the others have nothing else to do.
+bool Restart::operator()() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return false;
+  if (auto serves = ensure_daemon(context_, true, deadline_); !serves) failure_ = std::move(serves.error());
+  return !failure_;
+}
+
+std::optional<common::Error> Restart::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
 }  // namespace jitc::cli

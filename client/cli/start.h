@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,5 +23,22 @@ std::optional<LockHolder> lock_holder(const std::string& runtime_dir);
 // A daemon serves when this returns: the one that does already, else one that is started when `may_start`. Several
 // processes may call it at once; one daemon is the result.
 common::Result<void> ensure_daemon(const Context& context, bool may_start, const Deadline& deadline);
+
+// For threads that all find the daemon gone: one of them starts another, and the rest find that one. A start that has
+// failed is not tried again.
+class Restart {
+ public:
+  // The references must outlive this object.
+  Restart(const Context& context, const Deadline& deadline) : context_(context), deadline_(deadline) {}
+  // Does somebody serve now?
+  bool operator()();
+  std::optional<common::Error> failure() const;
+
+ private:
+  const Context& context_;
+  const Deadline& deadline_;
+  mutable std::mutex mutex_;
+  std::optional<common::Error> failure_;
+};
 
 }  // namespace jitc::cli

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/progress.h"
+#include "client/cli/terminal_text.h"
 
 namespace jitc::cli {
 namespace {
@@ -19,13 +20,25 @@ std::string format(const char* pattern, Values... values) {
   return text.data();
 }
 
-std::string job_line(const json& job) {
+std::string job_line(const json& job, bool utf8) {
   const std::string place = job.value("place", 0u) > 0 ? " " + std::to_string(job.value("place", 0u)) : "";
   return format("  %-8llu %-14s %6.1f s  %10s  %3u waiting  %s\n",
                 static_cast<unsigned long long>(job.value("flight", std::uint64_t{0})),
                 (job.value("phase", std::string()) + place).c_str(), job.value("elapsed_seconds", 0.0),
                 bytes_text(job.value("memory_bytes", std::uint64_t{0})).c_str(), job.value("waiters", 0u),
-                job.value("name", std::string()).c_str());
+                printable(job.value("name", std::string()), utf8).c_str());
+}
+
+// "  slots      2 compiles     /proc/self/status (affinity: 0-1)", with a star before what binds.
+std::string limit_line(const json& figure) {
+  const double value = figure.value("value", 0.0);
+  const auto unit = figure.value("unit", std::string()), note = figure.value("note", std::string());
+  const std::string amount = unit == "bytes"     ? bytes_text(static_cast<std::uint64_t>(value))
+                             : unit == "percent" ? format("%.1f %%", value)
+                                                 : format("%.0f ", value) + unit;
+  return format("%c %-9s %14s  ", figure.value("binding", false) ? '*' : ' ',
+                figure.value("bounds", std::string()).c_str(), amount.c_str()) +
+         figure.value("source", std::string()) + (note.empty() ? "" : " (" + note + ")") + "\n";
 }
 
 }  // namespace
@@ -40,7 +53,7 @@ std::string duration_text(double seconds) {
 }
 
 std::string status_text(std::string_view hello_json, std::string_view jobs_json, std::string_view stats_json,
-                        double uptime_seconds) {
+                        double uptime_seconds, bool utf8) {
   const json hello = json::parse(hello_json), jobs = json::parse(jobs_json), stats = json::parse(stats_json);
   const auto counter = [&](const char* name) { return stats.value(name, std::uint64_t{0}); };
   std::string compilers;
@@ -56,16 +69,21 @@ std::string status_text(std::string_view hello_json, std::string_view jobs_json,
     queued += phase == "queued";
     running += phase == "running";
   }
-  text += "\nstore      " + hello.value("store", std::string());
+  text += "\nstore      " + printable(hello.value("store", std::string()), utf8);
   text += "\ncompilers  " + compilers + "; " + std::to_string(running) + " of " +
           std::to_string(hello.value("max_compilers", 0u)) + " running, " + std::to_string(queued) + " queued";
   text += "\nmemory     " + bytes_text(counter("memory_reserved_bytes")) + " of " +
           bytes_text(hello.value("memory_budget_bytes", std::uint64_t{0})) + " reserved, peak " +
           bytes_text(counter("memory_peak_bytes")) + "; the daemon itself " + bytes_text(counter("daemon_rss_bytes"));
+  if (const auto enforcement = hello.value("enforcement", std::string()); !enforcement.empty())
+    text += "\nlimits     kept by " + enforcement;
   text += "\nrequests   " + std::to_string(counter("requests")) + ": " + std::to_string(counter("hits")) + " hits, " +
           std::to_string(counter("merged")) + " merged, " + std::to_string(counter("compiles_started")) +
           " compiles started, " + std::to_string(counter("compiles_failed")) + " failed\n";
-  for (const auto& job : jobs.value("jobs", json::array())) text += job_line(job);
+  for (const auto& job : jobs.value("jobs", json::array())) text += job_line(job, utf8);
+  const json limits = hello.value("limits", json::array());
+  if (!limits.empty()) text += "limits     what bounds compiles at once and their memory; * binds\n";
+  for (const auto& figure : limits) text += limit_line(figure);
   return text;
 }
 

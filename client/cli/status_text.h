@@ -10,7 +10,8 @@ namespace jitc::cli {
 std::string duration_text(double seconds);
 
 // Lines for people, from the daemon's answers (JSON objects of rpc::Daemon::query). Pure. `uptime_seconds` below 0: not
-// known.
-std::string status_text(std::string_view hello, std::string_view jobs, std::string_view stats, double uptime_seconds);
+// known. `utf8`: what the terminal takes; others' words (names) become printable.
+std::string status_text(std::string_view hello, std::string_view jobs, std::string_view stats, double uptime_seconds,
+                        bool utf8);
 
 }  // namespace jitc::cli

@@ -43,6 +43,7 @@ struct Options {
   std::optional<std::string> output;
   bool json = false;
   bool no_cache = false;
+  bool exact_flags = false;
   double timeout = 0;
   SettingFlags settings;
 };
@@ -60,6 +61,7 @@ Result<common::Request> common_request(const Options& options, const Context& co
   request.cse = settings.text("cse");
   request.isa_wish = settings.text("isa");
   request.no_cache = options.no_cache;
+  request.exact_flags = options.exact_flags;
   return request;
 }
 
@@ -106,17 +108,19 @@ void compile_all(const Context& context, const std::vector<Source>& sources, con
   for (const auto i : indices) names.push_back(sources[i].name);
   ProgressDisplay display(ProgressDisplay::mode_of(context.settings.text("progress")), std::move(names));
   rpc::Daemon& daemon = daemon_client(context);
+  // For a daemon that was about to end when it was found, or that ends under the compile.
+  Restart restart(context, deadline);
+  const std::function<bool()> start = may_start ? std::function<bool()>(std::ref(restart)) : nullptr;
   const auto work = [&](std::size_t at) {
     const auto tell = [&](const rpc::Progress& progress) {
       display.update(at, progress);
       return !interrupted();
     };
     const auto i = indices[at];
-    outcomes[i] = compile(context, daemon, sources[i], deadline, tell);
-    // A daemon that was about to end when it was found, or that ended since: one more chance, with another.
-    const auto& error = outcomes[i].error;
-    if (error && error->kind == ErrorKind::kUnreachable && may_start && ensure_daemon(context, may_start, deadline))
-      outcomes[i] = compile(context, daemon, sources[i], deadline, tell);
+    outcomes[i] = compile(context, daemon, sources[i], deadline, tell, start);
+    auto& error = outcomes[i].error;
+    if (error && error->kind == ErrorKind::kUnreachable)
+      if (auto why = restart.failure()) error = std::move(why);
     display.done(at);
   };
   const auto failed = [&](std::size_t at, const std::exception& exception) {
@@ -130,6 +134,8 @@ int print(const std::vector<Outcome>& outcomes, bool json) {
   int code = 0;
   std::string out;
   for (const auto& outcome : outcomes) {
+    for (const auto& rung : outcome.rungs)
+      std::fprintf(stderr, "jitc: %s: note: %s\n", outcome.name.c_str(), rung.c_str());
     for (const auto& warning : outcome.warnings)
       std::fprintf(stderr, "jitc: %s: warning: %s\n", outcome.name.c_str(), warning.c_str());
     if (outcome.error) {
@@ -186,6 +192,8 @@ void add_submit(CLI::App& app, Action& action) {
   submit->add_flag("--json", options->json, "one JSON object per file instead of its path");
   add_timeout(*submit, options->timeout, "seconds that everything may take, reading - too; 0: no end");
   submit->add_flag("--no-cache", options->no_cache, "compile although the store has it");
+  submit->add_flag("--exact-flags", options->exact_flags,
+                   "never compile at another optimisation level than asked, when memory runs out");
   submit->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -93,6 +93,8 @@ common::Error to_error(const v1::Failure& failure) {
   error.needed_bytes = failure.needed_bytes();
   error.budget_bytes = failure.budget_bytes();
   error.tries = failure.tries();
+  error.rungs.assign(failure.rungs().begin(), failure.rungs().end());
+  error.retry_after_seconds = failure.retry_after_seconds();
   return error;
 }
 
@@ -151,6 +153,14 @@ std::string to_json(const v1::HelloReply& reply) {
   nlohmann::json compilers = nlohmann::json::array();
   for (const auto& compiler : reply.compilers())
     compilers.push_back({{"name", compiler.name()}, {"path", compiler.path()}, {"identity", compiler.identity()}});
+  nlohmann::json limits = nlohmann::json::array();
+  for (const auto& figure : reply.limits())
+    limits.push_back({{"bounds", figure.bounds()},
+                      {"value", figure.value()},
+                      {"unit", figure.unit()},
+                      {"source", figure.source()},
+                      {"note", figure.note()},
+                      {"binding", figure.binding()}});
   return dump({{"protocol", {{"oldest", reply.protocol().oldest()}, {"newest", reply.protocol().newest()}}},
                {"version", reply.version()},
                {"pid", reply.pid()},
@@ -160,6 +170,8 @@ std::string to_json(const v1::HelloReply& reply) {
                {"store", reply.store()},
                {"max_compilers", reply.max_compilers()},
                {"memory_budget_bytes", reply.memory_budget_bytes()},
+               {"limits", std::move(limits)},
+               {"enforcement", reply.enforcement()},
                {"capabilities", std::vector<std::string>(reply.capabilities().begin(), reply.capabilities().end())}});
 }
 
@@ -176,14 +188,49 @@ std::string to_json(const v1::JobsReply& reply) {
                     {"elapsed_seconds", job.elapsed_seconds()},
                     {"predicted_bytes", job.predicted_bytes()},
                     {"memory_bytes", job.memory_bytes()},
-                    {"attempt", job.attempt()}});
+                    {"attempt", job.attempt()},
+                    {"limit_bytes", job.limit_bytes()},
+                    {"waiting_seconds", job.waiting_seconds()},
+                    {"compiler", job.compiler()}});
   return dump({{"jobs", std::move(jobs)}});
 }
 
 std::string to_json(const v1::StatsReply& reply) {
   nlohmann::json counters = nlohmann::json::object();
   for (const auto& [name, value] : reply.counters()) counters[name] = value;
+  for (const auto& [name, value] : reply.gauges()) counters[name] = value;
   return dump(counters);
+}
+
+std::string to_json(const v1::TraceReply& reply) {
+  nlohmann::json spans = nlohmann::json::array(), samples = nlohmann::json::array();
+  for (const auto& span : reply.spans())
+    spans.push_back({{"kind", v1::TraceReply::Span::Kind_Name(span.kind())},
+                     {"open", span.open()},
+                     {"lane", span.lane()},
+                     {"attempt", span.attempt()},
+                     {"flight", span.flight()},
+                     {"name", span.name()},
+                     {"client", span.client()},
+                     {"compiler", span.compiler()},
+                     {"begin_us", span.begin_us()},
+                     {"end_us", span.end_us()},
+                     {"outcome", span.outcome()},
+                     {"limit_bytes", span.limit_bytes()},
+                     {"peak_bytes", span.peak_bytes()}});
+  for (const auto& sample : reply.samples())
+    samples.push_back({{"at_us", sample.at_us()},
+                       {"memory_bytes", sample.memory_bytes()},
+                       {"budget_bytes", sample.budget_bytes()},
+                       {"slots", sample.slots()}});
+  return dump({{"node", reply.node()},
+               {"pid", reply.pid()},
+               {"version", reply.version()},
+               {"now_us", reply.now_us()},
+               {"now_unix_us", reply.now_unix_us()},
+               {"spans", std::move(spans)},
+               {"samples", std::move(samples)},
+               {"dropped", reply.dropped()}});
 }
 
 }  // namespace jitc::rpc

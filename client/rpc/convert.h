@@ -29,6 +29,7 @@ common::Result<void> check_version(const v1::HelloReply& reply);
 // JSON objects for people and scripts; 64-bit numbers are numbers.
 std::string to_json(const v1::HelloReply& reply);
 std::string to_json(const v1::JobsReply& reply);
-std::string to_json(const v1::StatsReply& reply);  // flat: counter to value
+std::string to_json(const v1::StatsReply& reply);  // flat: counter or gauge to value
+std::string to_json(const v1::TraceReply& reply);
 
 }  // namespace jitc::rpc

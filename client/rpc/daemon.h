@@ -16,8 +16,8 @@ namespace jitc::rpc {
 
 // What a waiting caller is told, about once a second.
 struct Progress {
-  // kArriving: other ranks have not begun the call yet.
-  enum class Phase : std::uint32_t { kConnecting, kQueued, kCompiling, kLoading, kArriving };
+  // kArriving: other ranks have not begun the call yet. kReconnecting: the daemon went away, another is asked.
+  enum class Phase : std::uint32_t { kConnecting, kQueued, kCompiling, kLoading, kArriving, kReconnecting };
   Phase phase = Phase::kConnecting;
   std::uint32_t place = 0;  // in the queue; 0: running
   double seconds = 0;       // since the call began
@@ -32,6 +32,7 @@ struct Reply {
   bool merged = false;
   double compile_seconds = 0;
   std::uint64_t peak_bytes = 0;
+  bool degraded = false;  // not compiled with the flags asked for, and not published; a warning says how and why
 };
 
 class Daemon {
@@ -43,6 +44,10 @@ class Daemon {
     std::function<void(const Reply&)> reply;  // exactly one of these two is called, before compile() returns
     std::function<void(const common::Error&)> failure;
     std::function<void(std::string_view)> warning;  // may be empty
+    std::function<void(std::string_view)> rung;     // what the daemon tried, in order, before the reply; may be empty
+    // Nobody serves the socket: starts a daemon, or says that there is none (false). Empty: a daemon that took the
+    // request on and went away is waited for, as long as silence is allowed.
+    std::function<bool()> start;
   };
   struct Options {
     bool want_bytes = true;
@@ -50,10 +55,11 @@ class Daemon {
     double total_seconds = 0;     // 0: none
   };
   virtual ~Daemon() = default;
-  // Blocks. Connects when it is not connected, and again (once) when the daemon went away before it had answered: a
-  // request may be repeated, since asking twice for one key merges or hits. Threads may call at the same time.
+  // Blocks. Connects when it is not connected, and again when the daemon went away before it had answered (see
+  // recovery.h): the request is sent at most three times. A request that was taken on and is sent again is told of as a
+  // warning. Threads may call at the same time.
   virtual void compile(const common::Request& request, const Options& options, const Events& events) = 0;
-  // `what` is hello, jobs or stats; the answer is a JSON object (stats: counter to value, flat).
+  // `what` is hello, jobs, stats or trace; the answer is a JSON object (stats: counter to value, flat).
   virtual common::Result<std::string> query(std::string_view what, double timeout_seconds) = 0;
   virtual common::Result<void> cancel(std::uint64_t flight) = 0;
   virtual common::Result<void> drain() = 0;

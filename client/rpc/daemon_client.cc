@@ -130,18 +130,17 @@ Result<std::shared_ptr<DaemonClient::Connection>> DaemonClient::connect(Wait& wa
   return connection;
 }
 
-Result<std::shared_ptr<DaemonClient::Connection>> DaemonClient::connection(Wait& wait) {
+Result<DaemonClient::Opened> DaemonClient::connection(Wait& wait) {
   {
     const std::lock_guard lock(mutex_);
-    if (connection_) return connection_;
+    if (connection_) return Opened{connection_, false};
   }
-  wait.state().phase = Progress::Phase::kConnecting;
   auto made = connect(wait);
-  if (!made) return made;
+  if (!made) return std::unexpected(std::move(made.error()));
   // Two threads may have connected at once: the first one's connection is everybody's, the other's ends with its call.
   const std::lock_guard lock(mutex_);
   if (!connection_) connection_ = *made;
-  return made;
+  return Opened{std::move(*made), true};
 }
 
 void DaemonClient::forget(const std::shared_ptr<Connection>& gone) {
@@ -153,11 +152,9 @@ template <class Use>
 auto DaemonClient::on_connection(Wait& wait, Use use) -> decltype(use(std::declval<Connection&>())) {
   for (bool again = false;; again = true) {
     auto open = connection(wait);
-    auto result = open ? use(**open) : decltype(use(**open))(std::unexpected(open.error()));
+    auto result = open ? use(*open->connection) : decltype(use(*open->connection))(std::unexpected(open.error()));
     if (result || result.error().kind != ErrorKind::kUnreachable) return result;
-    // A daemon that restarted since the last call looks like this, and one that restarts during the call: every request
-    // may be repeated, since asking twice for one key merges or hits.
-    if (open) forget(*open);
+    if (open) forget(open->connection);
     if (again) return result;
   }
 }
@@ -204,6 +201,22 @@ Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v
   return std::unexpected(to_error(call->status, socket_path_));
 }
 
+Result<DaemonClient::Outcome> DaemonClient::compile_anywhere(const v1::CompileRequest& message, Wait& wait,
+                                                             Recovery recovery) {
+  for (;;) {
+    const auto open = connection(wait);
+    if (!open) {
+      if (auto found = recovery.after_connect(open.error()); !found) return std::unexpected(std::move(found.error()));
+      continue;
+    }
+    auto result = compile_on(*open->connection, message, wait);
+    if (result) return result;
+    auto again = recovery.after_call(std::move(result.error()), open->is_new);
+    if (!again) return std::unexpected(std::move(again.error()));
+    forget(open->connection);
+  }
+}
+
 // The bytes that crossed the socket are the artifact that the daemon meant.
 Result<void> DaemonClient::check_bytes(const Outcome& outcome, bool want_bytes) const {
   const auto& artifact = outcome.artifact;
@@ -228,7 +241,7 @@ void DaemonClient::compile(const common::Request& request, const Options& option
   const auto outcome = guarded([&]() -> Result<Outcome> {
     const auto message = to_message(request, options.want_bytes);
     Wait wait(options.silence_seconds, options.total_seconds, events.progress);
-    auto result = on_connection(wait, [&](Connection& open) { return compile_on(open, message, wait); });
+    auto result = compile_anywhere(message, wait, Recovery(socket_path_, options, events, wait));
     if (!result) return result;
     if (auto checked = check_bytes(*result, options.want_bytes); !checked) return std::unexpected(checked.error());
     return result;
@@ -237,13 +250,16 @@ void DaemonClient::compile(const common::Request& request, const Options& option
   const auto& artifact = outcome->artifact;
   if (events.warning)
     for (const auto& warning : artifact.warnings()) events.warning(warning);
+  if (events.rung)
+    for (const auto& rung : artifact.rungs()) events.rung(rung);
   events.reply({.key = artifact.key(),
                 .path = artifact.path(),
                 .bytes = outcome->bytes,
                 .hit = artifact.hit(),
                 .merged = artifact.merged(),
                 .compile_seconds = artifact.compile_seconds(),
-                .peak_bytes = artifact.peak_bytes()});
+                .peak_bytes = artifact.peak_bytes(),
+                .degraded = artifact.degraded()});
 }
 
 Result<std::string> DaemonClient::query(std::string_view what, double timeout_seconds) {
@@ -260,7 +276,11 @@ Result<std::string> DaemonClient::query(std::string_view what, double timeout_se
       return as_json(unary<v1::StatsReply>(wait, [&](auto& stub, auto& context) {
         return stub.AsyncStats(&context, v1::StatsRequest(), wait.queue());
       }));
-    return fail(ErrorKind::kUsage, "the daemon answers hello, jobs and stats", std::string(what));
+    if (what == "trace")
+      return as_json(unary<v1::TraceReply>(wait, [&](auto& stub, auto& context) {
+        return stub.AsyncTrace(&context, v1::TraceRequest(), wait.queue());
+      }));
+    return fail(ErrorKind::kUsage, "the daemon answers hello, jobs, stats and trace", std::string(what));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/rpc/daemon.h"
+#include "client/rpc/recovery.h"
 #include "client/rpc/wait.h"
 #include "jitc/v1/compiler.grpc.pb.h"
 
@@ -26,17 +27,23 @@ class DaemonClient final : public Daemon {
   struct Outcome;
 
   // The open connection, else a new one: connected, both uids checked, versions compared.
-  common::Result<std::shared_ptr<Connection>> connection(Wait& wait);
+  struct Opened {
+    std::shared_ptr<Connection> connection;
+    bool is_new;  // its daemon answered during this call
+  };
+  common::Result<Opened> connection(Wait& wait);
   common::Result<std::shared_ptr<Connection>> connect(Wait& wait) const;
   void forget(const std::shared_ptr<Connection>& gone);
 
-  // Calls `use(connection)`; once more, on a new connection, when the daemon went away meanwhile.
+  // Calls `use(connection)`; once more, on a new connection, when the daemon went away since the last call.
   template <class Use>
   auto on_connection(Wait& wait, Use use) -> decltype(use(std::declval<Connection&>()));
   template <class Reply, class Start>
   common::Result<Reply> unary(Wait& wait, Start start);
 
   common::Result<Outcome> compile_on(Connection& connection, const v1::CompileRequest& message, Wait& wait) const;
+  // On one connection after the other, as long as Recovery says so.
+  common::Result<Outcome> compile_anywhere(const v1::CompileRequest& message, Wait& wait, Recovery recovery);
   common::Result<void> check_bytes(const Outcome& outcome, bool want_bytes) const;
 
   const std::string socket_path_;

@@ -98,7 +98,8 @@ Result<FirstProcess> spawn_daemon(const std::string& program, const std::string&
   }
   if (code != 0)
     return common::fail_errno(ErrorKind::kUnreachable, code, "the daemon cannot be started", program,
-                              "install jitcd, or start it beforehand with 'jitc daemon start'");
+                              code == EAGAIN ? "raise the limit of processes and threads (ulimit -u)"
+                                             : "install jitcd, or start it beforehand with 'jitc daemon start'");
   process.handle = common::Fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   // ESRCH: the program reaps all its children itself, and has done so.
   if (!process.handle && errno != ESRCH)

@@ -41,7 +41,9 @@ class Wait {
   // cancelled at once, unless it has no thread to do so; then the call and its queue are given up, and kept as long as
   // the process lives.
   common::Result<bool> next(const std::shared_ptr<Call>& call);
-  // Due progress, limits. For waits that are not gRPC's.
+  // For what was heard, and for waits, that are not gRPC's.
+  void heard() { patience_.heard(Patience::Clock::now()); }
+  // Due progress, limits.
   common::Result<void> look();
   // Time left until the next look, in seconds.
   double until_look() const;

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "common/files.h"
 
@@ -27,6 +29,11 @@ std::map<std::string, std::uint64_t> collect(const schedule::Counters& schedule,
       {"compiles_failed", schedule.compiles_failed},
       {"out_of_memory", schedule.out_of_memory},
       {"retries", schedule.retries},
+      {"rung_alone", schedule.rung_alone},
+      {"rung_degraded", schedule.rung_degraded},
+      {"rung_crashed", schedule.rung_crashed},
+      {"rung_worker_lost", schedule.rung_worker_lost},
+      {"degraded", schedule.degraded},
       {"cancelled", schedule.cancelled},
       {"refused_queue_full", schedule.refused_queue_full},
       {"failures_remembered", schedule.failures_remembered},
@@ -43,8 +50,18 @@ std::map<std::string, std::uint64_t> collect(const schedule::Counters& schedule,
       {"memory_budget_bytes", daemon.memory_budget_bytes},
       {"memory_bytes", daemon.memory_bytes},
       {"memory_peak_bytes", daemon.memory_peak_bytes},
+      {"peaks_recalled", daemon.peaks_recalled},
       {"daemon_rss_bytes", resident_bytes()},
   };
+}
+
+std::map<std::string, double> gauges(const schedule::PredictionError& error) {
+  std::map<std::string, double> gauges;
+  for (const auto& [name, part] :
+       {std::pair{"prediction_ratio_p5", 0.05}, {"prediction_ratio_p50", 0.5}, {"prediction_ratio_p95", 0.95}}) {
+    if (const auto ratio = error.quantile(part)) gauges[name] = std::round(*ratio * 1e3) / 1e3;
+  }
+  return gauges;
 }
 
 }  // namespace jitc::observe

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "daemon/schedule/prediction_error.h"
 #include "daemon/schedule/scheduler.h"
 
 namespace jitc::observe {
@@ -23,10 +24,14 @@ struct DaemonCounters {
   std::uint64_t memory_peak_bytes = 0;  // and at most so far
   std::uint64_t memory_budget_bytes = 0;
   std::uint64_t max_compilers = 0;
+  std::uint64_t peaks_recalled = 0;  // from the store's manifests, for predictions
 };
 
 // requests = hits + merged + what was compiled or failed: hits of every kind count as requests too.
 std::map<std::string, std::uint64_t> collect(const schedule::Counters& schedule, const DaemonCounters& daemon);
+
+// What is no count; absent as long as there is nothing to tell.
+std::map<std::string, double> gauges(const schedule::PredictionError& error);
 
 // Resident memory of this process, from /proc/self/statm.
 std::uint64_t resident_bytes();

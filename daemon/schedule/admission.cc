@@ -1,5 +1,6 @@
 // The queue and what may leave it.
 #include <algorithm>
+#include <cmath>
 
 #include "daemon/schedule/state.h"
 
@@ -15,6 +16,12 @@ void Scheduler::State::stand_in_line(Flight& flight, const Line& line) {
   if (flight.phase != Phase::kQueued) return;
   turns[line.prefetch].push_back(line.client, flight.id);
   numbered = false;
+  may_start(flight);
+}
+
+// What comes to a queue of which nothing can start matters only if it can.
+void Scheduler::State::may_start(const Flight& flight) {
+  if (settled && fits(demand_of(flight))) settled = false;
 }
 
 void Scheduler::State::enqueue(Flight& flight, bool in_front) {
@@ -28,12 +35,13 @@ void Scheduler::State::enqueue(Flight& flight, bool in_front) {
       turns[line.prefetch].push_back(line.client, flight.id);
     }
   }
+  may_start(flight);
 }
 
 void Scheduler::State::leave_queue(Flight& flight) {
   --queued;
   unmark_passed(flight);
-  numbered = false;
+  numbered = settled = false;
   for (const Line& line : flight.lines) turns[line.prefetch].remove(line.client, flight.id);
 }
 
@@ -60,6 +68,14 @@ void Scheduler::State::number() {
   }
 }
 
+// When a tenth of those that wait now will have started, at the pace of late: an estimate, in whole seconds.
+double Scheduler::State::retry_after_seconds() const {
+  constexpr double kFirstGuess = 1;  // before any compile has ended
+  constexpr double kMost = 600;
+  const double each = (run_seconds > 0 ? run_seconds : kFirstGuess) / std::max(counters.running, 1U);
+  return std::clamp(std::ceil(each * queued / 10), 1.0, kMost);
+}
+
 // ---- admission ------------------------------------------------------------------------------------------------------
 
 // A compile predicted above the whole budget is tried alone with all of it: a prediction alone refuses nothing.
@@ -72,9 +88,9 @@ Demand Scheduler::State::demand_of(const Flight& flight) const {
     demand.reservation = std::max(demand.reservation, 2 * flight.demand.reservation);
     demand.limit = std::max(demand.limit, 2 * flight.demand.limit);
   }
-  demand.alone = flight.out_of_memory > 0 || demand.reservation > limits.budget_bytes;
+  demand.alone = flight.out_of_memory > 0 || flight.suspect || demand.reservation > limits.budget_bytes;
   demand.reservation = std::min(demand.reservation, limits.budget_bytes);
-  demand.limit = std::min(demand.limit, limits.budget_bytes);
+  demand.limit = std::min(demand.limit, limits.budget_bytes + (demand.alone ? limits.spare_bytes : 0));
   return demand;
 }
 
@@ -135,23 +151,38 @@ void Scheduler::State::start(Time now, Flight& flight, const std::string& client
   flight.phase = Phase::kRunning;
   flight.started = now;
   ++flight.attempt;
+  flight.beside_others = counters.running > 0;
+  flight.number = counters.compiles_started + 1;
   alone_runs = demand.alone;
   counters.reserved_bytes += demand.reservation;
   counters.running_peak = std::max(counters.running_peak, ++counters.running);
   ++counters.compiles_started;
-  actions.push_back(Compile{flight.id, flight.attempt, demand.limit, demand.alone});
+  const bool lowered = !flight.degraded.empty();
+  actions.push_back(Compile{flight.id, flight.attempt, demand.limit, demand.alone,
+                            lowered ? std::optional(flight.features.optimisation) : std::nullopt});
 }
 
 void Scheduler::State::admit(Time now, Actions& actions) {
-  while (queued > 0 && counters.running < limits.slots && !alone_runs) {
+  while (queued > 0 && counters.running < limits.slots && !alone_runs && !settled) {
     if (limits.pressure && counters.running > 0) return;
     const std::optional<Choice> choice = next_to_start(now);
-    if (!choice) return;
-    start(now, *choice->flight, choice->client, actions);
+    if (choice) {
+      start(now, *choice->flight, choice->client, actions);
+    } else {
+      settled = true;
+    }
   }
 }
 
-void Scheduler::State::release(Flight& flight) {
+bool Scheduler::State::ran_beside_others(const Flight& flight) const {
+  return flight.beside_others || flight.number != counters.compiles_started;
+}
+
+void Scheduler::State::release(Time now, Flight& flight) {
+  constexpr double kWeight = 0.1;  // of the newest compile
+  const double seconds = Seconds(now - flight.started).count();
+  run_seconds = run_seconds > 0 ? run_seconds + kWeight * (seconds - run_seconds) : seconds;
+  settled = false;
   --counters.running;
   counters.reserved_bytes -= flight.demand.reservation;
   alone_runs = false;  // if something ran alone, it was this one

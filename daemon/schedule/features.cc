@@ -22,4 +22,13 @@ int optimisation_of(std::span<const std::string> flags) {
   return level;
 }
 
+bool math_errno_of(std::span<const std::string> flags) {
+  bool sets = true;
+  for (const std::string& flag : flags) {
+    if (flag == "-fmath-errno") sets = true;
+    if (flag == "-fno-math-errno" || flag == "-ffast-math" || flag == "-Ofast") sets = false;
+  }
+  return sets;
+}
+
 }  // namespace jitc::schedule

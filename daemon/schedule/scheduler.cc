@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/schedule/least_memory.h"
 #include "daemon/schedule/state.h"
 
 namespace jitc::schedule {
@@ -32,11 +33,13 @@ Error draining_error(const std::string& name) {
           .remedy = "ask again when a new daemon has started"};
 }
 
-Error queue_full_error(const std::string& name, std::uint32_t length) {
+Error queue_full_error(const std::string& name, std::uint32_t length, double retry_after_seconds) {
   return {.kind = ErrorKind::kRefused,
           .message = "the queue is full: " + std::to_string(length) + " compiles wait",
           .thing = name,
-          .remedy = "ask again when some have finished, or raise the daemon's queue length"};
+          .remedy = "ask again in about " + std::to_string(static_cast<int>(retry_after_seconds)) +
+                    " s, or raise JITC_QUEUE_LENGTH at the daemon",
+          .retry_after_seconds = retry_after_seconds};
 }
 
 Error cancelled_error(const std::string& name) {
@@ -73,6 +76,7 @@ void Scheduler::State::answer_all(Flight& flight, Answer::Kind kind, const Error
 
 void Scheduler::State::abandon(Time now, Flight& flight) {
   if (flight.phase == Phase::kPublishing) return;  // nothing is left to save
+  settled = false;                                 // nothing is kept for it any more
   flight.grace_end = after(now, limits.grace);
   graces.emplace(*flight.grace_end, flight.id);
 }
@@ -81,6 +85,7 @@ void Scheduler::State::revive(Flight& flight) {
   if (!flight.grace_end) return;
   graces.erase({*flight.grace_end, flight.id});
   flight.grace_end.reset();
+  if (flight.phase == Phase::kQueued) may_start(flight);
 }
 
 // A compile that runs keeps its slot and memory until its end is reported; its key is free for a new flight at once.
@@ -109,7 +114,8 @@ void Scheduler::State::enqueue_or_refuse(Flight& flight, Actions& actions) {
   if (!draining && queued < limits.queue_length) return enqueue(flight, false);
   if (!draining) ++counters.refused_queue_full;
   answer_all(flight, Answer::Kind::kError,
-             draining ? draining_error(name) : queue_full_error(name, limits.queue_length), actions);
+             draining ? draining_error(name) : queue_full_error(name, limits.queue_length, retry_after_seconds()),
+             actions);
   forget(flight, actions);
 }
 
@@ -118,38 +124,69 @@ void Scheduler::State::enqueue_or_refuse(Flight& flight, Actions& actions) {
 // From the features that predictions are made of, so that the correction fits the next prediction. A compile that ran
 // out of memory needs its limit at least.
 void Scheduler::State::learn(const Flight& flight, const CompileOutcome& outcome) {
+  Features features = flight.first.features;
+  features.optimisation = flight.features.optimisation;
   if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
     const std::uint64_t needed = std::max({outcome.peak_bytes, flight.demand.limit, flight.demand.predicted});
-    model.learn(flight.first.features, needed);
+    model.learn(features, needed);
   } else if (outcome.kind == CompileOutcome::Kind::kDone && outcome.peak_bytes > 0) {
-    model.learn(flight.first.features, outcome.peak_bytes);
+    model.learn(features, outcome.peak_bytes);
   }
+}
+
+// The last rung: none when the flags must stay as they are, or were changed already, or would cost as much.
+std::optional<int> Scheduler::State::level_to_lower_to(const Flight& flight) const {
+  if (flight.first.exact_flags || !flight.degraded.empty()) return std::nullopt;
+  Features lowered = flight.features;
+  const std::optional<int> level = level_with_less_memory(lowered.compiler, lowered.optimisation);
+  if (!level) return std::nullopt;
+  lowered.optimisation = *level;
+  return model.predict(lowered) < model.predict(flight.features) ? level : std::nullopt;
 }
 
 bool Scheduler::State::may_retry(const Flight& flight, CompileOutcome::Kind kind) const {
   switch (kind) {
     case CompileOutcome::Kind::kOutOfMemory:
-      return flight.out_of_memory < limits.memory_tries;
+      return flight.out_of_memory < limits.memory_tries || level_to_lower_to(flight);
     case CompileOutcome::Kind::kCrashed:
-    case CompileOutcome::Kind::kWorkerLost:
       return flight.attempt < limits.crash_tries;
+    case CompileOutcome::Kind::kWorkerLost:  // it may have died of another one
+      return flight.attempt < limits.crash_tries || ran_beside_others(flight);
     default:
       return false;
   }
 }
 
+void Scheduler::State::retry_for_memory(Flight& flight) {
+  const std::string failed = "out of memory at " + mebibytes(flight.demand.limit);
+  std::string how = "tried again";
+  const bool as_asked = flight.out_of_memory < limits.memory_tries;
+  if (const auto level = as_asked ? std::nullopt : level_to_lower_to(flight)) {
+    ++counters.rung_degraded;
+    const int asked = std::exchange(flight.features.optimisation, *level);
+    how = "compiled with -O" + std::to_string(*level) + " instead of -O" + std::to_string(asked);
+    flight.degraded = how + ": " + failed;
+  } else {
+    ++counters.rung_alone;
+  }
+  flight.rungs.push_back(failed + ": " + how + " alone with " + mebibytes(demand_of(flight).limit));
+}
+
 // It had its turn: back to the front of its clients' lines.
 void Scheduler::State::retry(Flight& flight, CompileOutcome::Kind kind) {
   ++counters.retries;
-  enqueue(flight, true);
   if (kind == CompileOutcome::Kind::kOutOfMemory) {
-    const Demand demand = demand_of(flight);
-    flight.rungs.push_back("out of memory at " + mebibytes(flight.demand.limit) + ": tried again alone with " +
-                           mebibytes(demand.limit));
+    retry_for_memory(flight);
+  } else if (kind == CompileOutcome::Kind::kCrashed) {
+    ++counters.rung_crashed;
+    flight.rungs.emplace_back("the compiler crashed: tried again");
   } else {
-    flight.rungs.push_back(kind == CompileOutcome::Kind::kCrashed ? "the compiler crashed: tried again"
-                                                                  : "the worker was lost: tried again");
+    ++counters.rung_worker_lost;
+    flight.suspect = flight.attempt >= limits.crash_tries;
+    flight.rungs.emplace_back(flight.suspect ? "the worker was lost again: tried alone"
+                                             : "the worker was lost: tried again");
   }
+  enqueue(flight, true);
 }
 
 void Scheduler::State::fail(Time now, Flight& flight, Error error, Actions& actions) {
@@ -172,14 +209,18 @@ Error Scheduler::State::final_error(const Flight& flight, const CompileOutcome& 
   }
   if (outcome.kind != CompileOutcome::Kind::kOutOfMemory) return error;
   const std::uint64_t limit = flight.demand.limit;
-  const bool all_of_it = limit >= limits.budget_bytes;
+  const std::uint64_t budget = limits.budget_bytes + limits.spare_bytes;
+  const bool all_of_it = limit >= budget;
   error.kind = ErrorKind::kOutOfMemory;
   error.needed_bytes = std::max({limit, outcome.peak_bytes, flight.demand.predicted});
-  error.budget_bytes = limits.budget_bytes;
+  error.budget_bytes = budget;
   error.message = "the compiler ran out of memory in each of " + std::to_string(flight.attempt) + " tries, last at " +
-                  mebibytes(limit) + " of a budget of " + mebibytes(limits.budget_bytes);
+                  mebibytes(limit) + " of a budget of " + mebibytes(budget);
   error.remedy = "share the repeated expressions of the source (JITC_SHARE=1), split its largest function";
-  error.remedy += all_of_it ? ", or raise JITC_MEMORY_BUDGET" : ", or lower the optimisation";
+  if (const auto level = level_with_less_memory(flight.features.compiler, flight.features.optimisation)) {
+    error.remedy += ", compile it with -O" + std::to_string(*level);
+  }
+  error.remedy += all_of_it ? ", or raise JITC_MEMORY_BUDGET" : ", or ask again: the first try will have more";
   return error;
 }
 
@@ -199,6 +240,7 @@ FlightView Scheduler::State::view(const Flight& flight) const {
           .limit_bytes = demand.limit,
           .submitted = flight.submitted,
           .started = flight.started,
+          .passed_since = flight.passed_since,
           .rungs = flight.rungs};
 }
 
@@ -240,8 +282,11 @@ Actions Scheduler::leave(Time now, WaiterId waiter) {
   Flight& flight = state_->flights.at(found->second);
   state_->by_waiter.erase(found);
   std::erase_if(flight.waiters, [waiter](const Waiter& other) { return other.id == waiter; });
-  if (flight.waiters.empty()) state_->abandon(now, flight);
-  return {};
+  Actions actions;
+  if (!flight.waiters.empty()) return actions;
+  state_->abandon(now, flight);
+  state_->admit(now, actions);
+  return actions;
 }
 
 Actions Scheduler::look_up_done(Time now, FlightId id, bool hit) {
@@ -268,17 +313,22 @@ Actions Scheduler::compile_done(Time now, FlightId id, const CompileOutcome& out
   Actions actions;
   Flight* flight = state_->find(id, Phase::kRunning);
   if (!flight) return actions;
-  state_->release(*flight);
+  state_->release(now, *flight);
   if (flight->stopping) {
     state_->forget(*flight, actions);
   } else {
     state_->learn(*flight, outcome);
     if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) ++flight->out_of_memory;
-    if (outcome.features.bytes > 0) flight->features = outcome.features;
+    if (outcome.features.bytes > 0) {
+      const int level = flight->features.optimisation;
+      flight->features = outcome.features;
+      flight->features.optimisation = level;
+    }
     if (outcome.kind == CompileOutcome::Kind::kDone) {
       state_->revive(*flight);  // worth keeping, whoever waits
       flight->phase = Phase::kPublishing;
-      actions.push_back(Publish{id});
+      state_->counters.degraded += flight->degraded.empty() ? 0 : 1;
+      actions.push_back(Publish{id, flight->degraded});
     } else if (state_->may_retry(*flight, outcome.kind)) {
       state_->retry(*flight, outcome.kind);
     } else {
@@ -319,6 +369,7 @@ Actions Scheduler::drain(Time) {
 Actions Scheduler::set_limits(Time now, const Limits& limits) {
   Actions actions;
   state_->limits = sane(limits);
+  state_->settled = false;
   state_->admit(now, actions);
   return actions;
 }
@@ -346,20 +397,29 @@ std::optional<Time> Scheduler::next_deadline() const {
 
 bool Scheduler::idle() const { return state_->flights.empty(); }
 bool Scheduler::draining() const { return state_->draining; }
+bool Scheduler::alone_runs() const { return state_->alone_runs; }
+std::uint32_t Scheduler::queued() const { return state_->queued; }
 const Counters& Scheduler::counters() const { return state_->counters; }
 const MemoryModel& Scheduler::memory_model() const { return state_->model; }
+
+FlightId Scheduler::flight_of(WaiterId waiter) const {
+  const auto found = state_->by_waiter.find(waiter);
+  return found == state_->by_waiter.end() ? kNoFlight : found->second;
+}
+
+std::optional<FlightView::Phase> Scheduler::phase_of(FlightId id) const {
+  const auto found = state_->flights.find(id);
+  return found == state_->flights.end() ? std::nullopt : std::optional(found->second.phase);
+}
 
 std::optional<FlightView> Scheduler::view(FlightId id) const {
   const auto found = state_->flights.find(id);
   if (found == state_->flights.end()) return std::nullopt;
-  state_->number();
+  if (found->second.phase == Phase::kQueued) state_->number();
   return state_->view(found->second);
 }
 
-std::optional<FlightView> Scheduler::view_of(WaiterId waiter) const {
-  const auto found = state_->by_waiter.find(waiter);
-  return found == state_->by_waiter.end() ? std::nullopt : view(found->second);
-}
+std::optional<FlightView> Scheduler::view_of(WaiterId waiter) const { return view(flight_of(waiter)); }
 
 std::vector<FlightView> Scheduler::flights() const {
   state_->number();

@@ -4,8 +4,13 @@
 // Life of a flight (one per key in flight):
 //   submit -> kLookUp -> (look_up_done: hit -> Answer) -> queued -> kCompile -> compile_done -> kPublish ->
 //   publish_done
-//   -> Answer to every waiter. Out of memory: queued again, alone, with twice the reservation, then Answer with the
-//   error.
+//   -> Answer to every waiter.
+// The ladder of one that ran out of memory: again, alone, with twice the reservation; then, unless the flags are exact
+// or it would not help, the same once more at the optimisation level that needs the least memory (level_with_less_
+// memory). What that makes is answered, and not kept under the key, whose flags it does not have. Then Answer with the
+// error.
+// One whose compiler crashes, or whose worker dies, is tried `crash_tries` times; if others ran beside it when the
+// worker died, once more and alone, so that one source that kills workers is found out and the others are not blamed.
 //
 // Admission: a flight starts when a slot is free and its reservation (MemoryModel) fits what is left of the budget.
 // Clients take turns, first come first served within one; those somebody waits for come before prefetches. A flight
@@ -41,12 +46,13 @@ inline constexpr FlightId kNoFlight = 0;
 struct Limits {
   std::uint32_t slots = 1;              // concurrent compiles
   std::uint64_t budget_bytes = 0;       // for all compiles together; at least 1 MiB
+  std::uint64_t spare_bytes = 0;        // beside it, held by what is given up for a compile that runs alone
   std::uint32_t queue_length = 10'000;  // flights waiting to run
   Seconds grace{2};                     // a flight without waiters lives so long
   Seconds failure_memory{30};           // a failure answers the same key for so long
   Seconds ageing{5};               // after so long a flight that does not fit may no longer be passed by small ones
   std::uint32_t crash_tries = 2;   // starts of one flight before a crash is answered
-  std::uint32_t memory_tries = 2;  // the first, and one alone with twice the reservation
+  std::uint32_t memory_tries = 2;  // with the flags as they are: the first, and one alone with twice the reservation
   bool pressure = false;           // memory pressure: start nothing new while something runs
 };
 
@@ -57,8 +63,8 @@ struct Submission {
   std::string name;    // for people
   Features features;   // for the memory model
   bool prefetch = false;
-  bool no_cache = false;  // skip the look-up and remembered failures (still merges with a flight of the same key)
-  bool exact_flags = false;
+  bool no_cache = false;     // skip the look-up and remembered failures (still merges with a flight of the same key)
+  bool exact_flags = false;  // never compiled with other flags
 };
 
 // ---- actions ------------------------------------------------------------------------------------------------------
@@ -71,12 +77,14 @@ struct Compile {
   std::uint32_t attempt;      // 1-based
   std::uint64_t limit_bytes;  // hard limit of the child tree
   bool alone;                 // nothing else runs beside it
+  std::optional<int> level;   // of optimisation, instead of the request's
 };
 struct StopCompile {  // the worker must end it; its compile_done is still awaited (and ignored)
   FlightId flight;
 };
 struct Publish {
   FlightId flight;
+  std::string degraded;  // how it was compiled otherwise than asked, and why: not to be kept. Empty: as asked
 };
 // Ends a waiter. `merged`: it was not the one that created the flight. A remembered failure has kNoFlight.
 struct Answer {
@@ -95,11 +103,13 @@ using Action = std::variant<LookUp, Compile, StopCompile, Publish, Answer, Forge
 using Actions = std::vector<Action>;
 
 // requests: submits. hits: look-ups that found it. merged: waiters that joined a flight. compiles_started: Compile
-// actions. compiles_failed, out_of_memory: flights that ended so. retries: further attempts. cancelled: flights that
-// were ended for want of waiters or by cancel(). failures_remembered: requests answered by an earlier failure.
+// actions. compiles_failed, out_of_memory: flights that ended so. retries: further attempts, of which each rung counts
+// its own. degraded: compiles that are done otherwise than asked. cancelled: flights that were ended for want of
+// waiters or by cancel(). failures_remembered: requests answered by an earlier failure.
 struct Counters {
   std::uint64_t requests = 0, hits = 0, merged = 0, compiles_started = 0, compiles_failed = 0, out_of_memory = 0,
-                retries = 0, cancelled = 0, refused_queue_full = 0, failures_remembered = 0;
+                retries = 0, rung_alone = 0, rung_degraded = 0, rung_crashed = 0, rung_worker_lost = 0, degraded = 0,
+                cancelled = 0, refused_queue_full = 0, failures_remembered = 0;
   std::uint32_t running = 0, running_peak = 0;
   std::uint64_t reserved_bytes = 0;
 };
@@ -113,7 +123,8 @@ struct FlightView {
   std::uint64_t bytes_ahead;              // of source text, of the flights before it in the queue
   std::uint64_t predicted_bytes, limit_bytes;
   Time submitted, started;
-  std::vector<std::string> rungs;  // what the ladder did so far
+  std::optional<Time> passed_since;  // queued: it had its turn and did not fit
+  std::vector<std::string> rungs;    // what the ladder did so far
 };
 
 struct CompileOutcome {
@@ -138,17 +149,24 @@ class Scheduler {
   Actions drain(Time now);                    // refuses new compiles from now on; look-ups still answer hits
   Actions set_limits(Time now, const Limits& limits);
   Actions tick(Time now);  // graces and remembered failures that ended, ageing
+  // What another daemon saw a compile take corrects predictions as if it had been seen here.
+  void recall(const Experience& experience);
   // When tick must be called next, if ever.
   std::optional<Time> next_deadline() const;
 
   bool idle() const;  // no flight at all
   bool draining() const;
+  bool alone_runs() const;  // a compile beside which nothing may run
+  std::uint32_t queued() const;
   const Counters& counters() const;
   const MemoryModel& memory_model() const;
+  // Of a waiter; kNoFlight when it has ended. Costs nothing, as does a flight's phase.
+  FlightId flight_of(WaiterId waiter) const;
+  std::optional<FlightView::Phase> phase_of(FlightId flight) const;
+  // The place of one that is queued is found by numbering the whole queue, once for all until it changes.
   std::optional<FlightView> view(FlightId flight) const;
-  std::vector<FlightView> flights() const;  // running first, then the queue in its order
-  // Of a waiter's flight; nullopt when it has ended.
   std::optional<FlightView> view_of(WaiterId waiter) const;
+  std::vector<FlightView> flights() const;  // running first, then the queue in its order
 
  private:
   struct State;

@@ -44,12 +44,16 @@ struct Flight {
   std::vector<Waiter> waiters;
   std::vector<Line> lines;
   std::vector<std::string> rungs;
-  Features features = first.features;  // the scan's, then the parse's
+  Features features = first.features;  // the scan's, then the parse's; the level it is compiled at
   Time started;
   std::uint32_t attempt = 0;
-  std::uint32_t out_of_memory = 0;   // attempts that ended so
-  Demand demand;                     // of the attempt that runs or ran last
-  std::optional<Time> grace_end;     // nobody waits; cancelled then
+  std::uint32_t out_of_memory = 0;  // attempts that ended so
+  bool beside_others = false;       // something ran when it was started
+  std::uint64_t number = 0;         // of its start, among all
+  bool suspect = false;           // the worker died under it again and again: it runs alone, to see if it is the cause
+  std::string degraded;           // how it is compiled otherwise than asked, and why
+  Demand demand;                  // of the attempt that runs or ran last
+  std::optional<Time> grace_end;  // nobody waits; cancelled then
   std::optional<Time> passed_since;  // it had its turn and did not fit
   bool stopping = false;             // StopCompile is out: it only holds its slot until the report comes
   std::uint32_t place = 0;           // of the last numbering
@@ -76,6 +80,8 @@ struct Scheduler::State {
   std::set<std::pair<Time, FlightId>> graces;
   std::set<std::pair<Time, FlightId>> passed;  // since when
   std::uint32_t queued = 0;
+  double run_seconds = 0;  // that compiles take, lately; 0: none has ended
+  bool settled = false;    // nothing can start before something else changes: the queue need not be walked again
   bool alone_runs = false;
   bool numbered = true;  // places are those of the present queue
 
@@ -100,6 +106,8 @@ struct Scheduler::State {
   void stand_in_line(Flight& flight, const Line& line);
   void enqueue(Flight& flight, bool in_front);
   void leave_queue(Flight& flight);
+  void may_start(const Flight& flight);
+  double retry_after_seconds() const;
   std::vector<FlightId> order() const;
   void number();
 
@@ -116,11 +124,14 @@ struct Scheduler::State {
   std::optional<Choice> next_to_start(Time now);
   void start(Time now, Flight& flight, const std::string& client, Actions& actions);
   void admit(Time now, Actions& actions);
-  void release(Flight& flight);
+  void release(Time now, Flight& flight);
+  bool ran_beside_others(const Flight& flight) const;
 
   // ---- outcomes -----------------------------------------------------------------------------------------------------
   void learn(const Flight& flight, const CompileOutcome& outcome);
+  std::optional<int> level_to_lower_to(const Flight& flight) const;
   bool may_retry(const Flight& flight, CompileOutcome::Kind kind) const;
+  void retry_for_memory(Flight& flight);
   void retry(Flight& flight, CompileOutcome::Kind kind);
   void fail(Time now, Flight& flight, common::Error error, Actions& actions);
   common::Error final_error(const Flight& flight, const CompileOutcome& outcome) const;

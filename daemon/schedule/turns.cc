@@ -15,8 +15,10 @@ std::deque<FlightId>& Turns::line_of(const std::string& client) {
 void Turns::remove(const std::string& client, FlightId flight) {
   const auto found = by_name_.find(client);
   if (found == by_name_.end()) return;
-  std::erase(found->second->flights, flight);
-  if (!found->second->flights.empty()) return;
+  auto& flights = found->second->flights;
+  const auto at = std::ranges::find(flights, flight);  // near the front, most often
+  if (at != flights.end()) flights.erase(at);
+  if (!flights.empty()) return;
   clients_.erase(found->second);
   by_name_.erase(found);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -10,6 +11,9 @@
 
 namespace jitc::service {
 namespace {
+
+constexpr std::size_t kMostExperience = 512;
+constexpr std::chrono::seconds kExperiencePatience{2};  // a shared store may be slow and large
 
 std::string now_utc() {
   const std::time_t now = std::time(nullptr);
@@ -34,6 +38,9 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   manifest.share = prepared.request.share;
   manifest.origin_bytes = prepared.request.origin.size();
   manifest.code_bytes = prepared.request.code.size();
+  manifest.calls = prepared.scan.calls;
+  manifest.largest_function = prepared.scan.largest_function;
+  manifest.nesting = prepared.scan.nesting;
   manifest.flags = prepared.request.flags;
   manifest.flags_used = compiled.flags_used;
   manifest.rungs = facts.rungs;
@@ -106,7 +113,10 @@ std::shared_ptr<const Product> Artifacts::publish(const Prepared& prepared, cons
   }
   const std::string tail =
       common::make_tail(*elf, manifest_of(prepared, compiled, facts), resolved.key, resolved.isa_needed);
-  if (facts.outdated) {
+  product->degraded = !facts.degraded.empty();
+  if (product->degraded) {  // the key names the flags that were asked for
+    warn("not kept in the store: " + facts.degraded, *product);
+  } else if (facts.outdated) {
     warn("not kept in the store: the compiler or a header changed while it was compiled", *product);
   } else {
     keep(resolved.key, *elf, tail, prepared.request.no_cache, *product);
@@ -171,6 +181,23 @@ void Artifacts::settle(const Product& product) {
     }
   }
   if (store_->wants_cleaning()) clean();
+}
+
+std::vector<schedule::Experience> Artifacts::experience() const {
+  std::vector<schedule::Experience> all;
+  for (const common::Manifest& manifest : store_->newest_manifests(kMostExperience, kExperiencePatience)) {
+    // One of before these were counted says nothing about a text like it.
+    if (manifest.peak_bytes == 0 || manifest.largest_function == 0) continue;
+    all.push_back({.features = {.compiler = manifest.compiler,
+                                .optimisation = schedule::optimisation_of(manifest.flags),
+                                .math_errno = schedule::math_errno_of(manifest.flags),
+                                .bytes = manifest.code_bytes > 0 ? manifest.code_bytes : manifest.origin_bytes,
+                                .calls = manifest.calls,
+                                .largest_function = manifest.largest_function,
+                                .nesting = manifest.nesting},
+                   .peak_bytes = manifest.peak_bytes});
+  }
+  return all;
 }
 
 void Artifacts::clean() {

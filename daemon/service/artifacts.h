@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/settings.h"
+#include "daemon/schedule/features.h"
 #include "daemon/service/work.h"
 #include "daemon/store/store.h"
 
@@ -18,6 +19,7 @@ struct CompileFacts {
   std::uint32_t attempts = 1;
   std::uint64_t predicted_bytes = 0;
   std::vector<std::string> rungs;
+  std::string degraded;   // how it was compiled otherwise than asked, and why; empty: as asked
   bool outdated = false;  // a compiler or a header changed meanwhile: the key may be that of another text
 };
 
@@ -38,6 +40,8 @@ class Artifacts {
   void settle(const Product& product);
   // What dead daemons left behind, and what is too much.
   void clean();
+  // What compiles took whose artifacts were used last, the last one at the end; in a bounded time.
+  std::vector<schedule::Experience> experience() const;
   // A client served this one itself.
   void used(const common::Digest& key) { store_->touch(key); }
 

@@ -8,8 +8,10 @@
 #include <csignal>
 
 #include "common/identity.h"
+#include "common/metrics.h"
 #include "common/runtime_dir.h"
 #include "daemon/observe/log.h"
+#include "daemon/observe/metrics_file.h"
 
 namespace jitc::service {
 namespace {
@@ -20,11 +22,17 @@ using observe::log_warning;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMachinePeriod{3};
+constexpr std::chrono::seconds kMetricsPeriod{15};
 constexpr std::chrono::milliseconds kCallPatience{500};  // for clients to take their last words
 constexpr std::chrono::seconds kWorkerPatience{5};
 constexpr std::chrono::seconds kDrainPatience{60};  // for slow readers of what was compiled
 constexpr std::chrono::seconds kEndPatience{10};    // for all of the end; longer than the patience with each part
 constexpr unsigned kFewestIoThreads = 2, kMostIoThreads = 4;
+
+std::vector<std::string> worker_arguments(const common::Settings& settings) {
+  if (settings.text("cgroup") == "0") return {"--control-groups", "0"};
+  return {};
+}
 
 unsigned io_threads(std::uint32_t cores) { return std::clamp<unsigned>(cores, kFewestIoThreads, kMostIoThreads); }
 
@@ -36,7 +44,7 @@ Daemon::Daemon(const Options& options, DaemonLock lock, common::Fd socket)
       socket_(std::move(socket)),
       installation_(options.settings.list("compilers"), options.settings.list("include_roots")),
       reader_(state_, installation_, [this](Reading reading) { refresh_installation(std::move(reading)); }),
-      worker_(state_, options.worker),
+      worker_(state_, options.worker, worker_arguments(options.settings)),
       listener_(state_,
                 [this](common::Fd fd, const common::Peer& peer) {
                   peers_.accepted(fd.get(), peer);
@@ -45,6 +53,7 @@ Daemon::Daemon(const Options& options, DaemonLock lock, common::Fd socket)
       hits_(state_,
             [this](const common::Digest& key) {
               ++own_.direct_hits;
+              engine_->trace_hit(key);
               last_used_ = steady_clock::now();
               asio::post(*io_, [this, key] { artifacts_->used(key); });
             }),
@@ -52,6 +61,7 @@ Daemon::Daemon(const Options& options, DaemonLock lock, common::Fd socket)
       child_signal_(state_),
       machine_timer_(state_),
       idle_timer_(state_),
+      metrics_timer_(state_),
       drain_timer_(state_) {}
 
 // What the threads use goes before the threads do, by the order of members: they end first.
@@ -64,12 +74,14 @@ common::Result<void> Daemon::start() {
   auto worker = worker_.start([this] { return !ended_early_.empty(); });
   if (!worker) return ended_early_.empty() ? std::unexpected(worker.error()) : ended_early();
   embedded_ = std::move(*worker);
-  io_.emplace(io_threads(machine_.cores()));
+  if (auto enough = check_thread_limit(); !enough) return enough;
+  io_.emplace(io_threads(measure({}).slots));
   if (auto read = read_include_roots(); !read) return read;
   if (auto opened = open_store(); !opened) return opened;
   watch_children();
 
   engine_.emplace(state_, *io_, *artifacts_, worker_, engine_options());
+  recall();
   services_.emplace(services());
   server_.emplace(*services_);
   if (auto started = server_->start(); !started) return started;
@@ -102,6 +114,12 @@ common::Result<void> Daemon::read_include_roots() {
                 .failed = [](const common::Error&) {}});
   if (!wait_for(done)) return ended_early();
   return {};
+}
+
+void Daemon::recall() {
+  asio::post(*io_, [this] {
+    asio::post(state_, [this, experience = artifacts_->experience()] { engine_->recall(experience); });
+  });
 }
 
 // On an I/O thread, so that a signal is heard while a shared store hangs.
@@ -184,9 +202,10 @@ common::Result<void> Daemon::open_sockets() {
 EngineOptions Daemon::engine_options() {
   const common::Settings& settings = options_.settings;
   EngineOptions options;
-  options.limits.slots = slots();
+  node_ = measure({});
+  options.limits.slots = node_.slots;
   options.most_objects = slots_within(descriptor_limit());
-  options.limits.budget_bytes = measured_budget(0);
+  options.limits.budget_bytes = node_.budget_bytes;
   options.limits.queue_length = static_cast<std::uint32_t>(settings.count("queue_length"));
   options.limits.grace = schedule::Seconds(settings.seconds("grace"));
   options.limits.failure_memory = schedule::Seconds(settings.seconds("failure_memory"));
@@ -211,11 +230,15 @@ Services Daemon::services() {
                   .read_installation = [this](ReadingWaiter waiter) { reader_.read(std::move(waiter)); },
                   .calls_changed = [this](int change) { calls_changed(change); },
                   .counters = [this] { return counters(); },
+                  .gauges = [this] { return gauges(); },
+                  .figures = [this]() -> const std::vector<Figure>& { return node_.figures; },
+                  .enforcement = [this]() -> const std::string& { return worker_.enforcement(); },
                   .active = [this] { last_used_ = steady_clock::now(); },
                   .looked_up =
-                      [this](bool hit) {
+                      [this](const common::Digest& key, bool hit) {
                         ++own_.lookups;
                         own_.lookup_hits += hit ? 1 : 0;
+                        if (hit) engine_->trace_hit(key);
                         last_used_ = steady_clock::now();
                       },
                   .draining = [this] { server_->not_serving(); },
@@ -225,16 +248,18 @@ Services Daemon::services() {
 // ---- while it runs ------------------------------------------------------------------------------------------------
 
 void Daemon::run() {
-  if (const auto most = slots_within(descriptor_limit()); options_.settings.count("max_compilers") > most) {
-    log_warning("fewer compilers than set: too few descriptors (ulimit -n)",
-                {{"descriptors", std::to_string(descriptor_limit())}, {"compilers", std::to_string(most)}});
+  if (options_.settings.count("max_compilers") > node_.slots) {
+    log_warning("fewer compilers than set",
+                {{"compilers", std::to_string(node_.slots)}, {"bound_by", node_.source_of(Bounds::kSlots)}});
   }
   log_info("serving", {{"runtime_dir", options_.runtime_dir},
                        {"store", options_.store},
                        {"compilers", std::to_string(engine_->limits().slots)},
-                       {"memory", std::to_string(engine_->budget())}});
+                       {"memory", std::to_string(engine_->budget())},
+                       {"enforcement", worker_.enforcement()}});
   watch_machine();
   watch_idleness();
+  watch_metrics();
   asio::post(*io_, [this] { artifacts_->clean(); });  // temporary files of daemons that died
   serving_ = true;
   state_.run();
@@ -279,25 +304,26 @@ void Daemon::watch_children() {
   asio::post(state_, [next] { next(next); });
 }
 
-std::uint32_t Daemon::slots() const {
-  const auto configured = static_cast<std::uint32_t>(options_.settings.count("max_compilers"));
-  return std::min(configured > 0 ? configured : machine_.cores(), slots_within(descriptor_limit()));
-}
-
-// What is left on the machine, and what our own compilers hold of it already; never more than was set.
-std::uint64_t Daemon::measured_budget(std::uint64_t in_use) const {
-  const std::uint64_t configured = options_.settings.bytes("memory_budget");
-  const std::uint64_t measured = machine_.memory_left() + in_use;
-  return configured > 0 ? std::min(configured, measured) : measured;
+NodeLimits Daemon::measure(const Holdings& ours) const {
+  const common::Settings& settings = options_.settings;
+  return node_limits(machine_,
+                     {.max_compilers = static_cast<std::uint32_t>(settings.count("max_compilers")),
+                      .max_compilers_from = settings.value("max_compilers").origin,
+                      .memory_budget = settings.bytes("memory_budget"),
+                      .memory_budget_from = settings.value("memory_budget").origin},
+                     ours);
 }
 
 void Daemon::read_machine() {
-  const double stalled = machine_.memory_pressure();
-  const bool pressure = steady_pressure(pressure_, stalled);
+  node_ = measure({.compiles = engine_->counters().running, .memory_bytes = engine_->memory_now()});
+  if (node_.slots != engine_->limits().slots) {
+    log_info("slots change",
+             {{"compilers", std::to_string(node_.slots)}, {"bound_by", node_.source_of(Bounds::kSlots)}});
+  }
+  const bool pressure = steady_pressure(pressure_, node_.pressure_percent);
   if (pressure != pressure_) log_info(pressure ? "memory pressure begins" : "memory pressure ends");
   pressure_ = pressure;
-  engine_->set_machine_limits(slots(), steady_budget(engine_->budget(), measured_budget(engine_->memory_now())),
-                              pressure_);
+  engine_->set_machine_limits(node_.slots, steady_budget(engine_->budget(), node_.budget_bytes), pressure_);
   if (engine_->idle()) malloc_trim(0);  // a burst of large sources must not stay with us
 }
 
@@ -337,7 +363,39 @@ std::map<std::string, std::uint64_t> Daemon::counters() const {
   own.memory_peak_bytes = engine_->memory_peak();
   own.memory_budget_bytes = engine_->budget();
   own.max_compilers = engine_->limits().slots;
+  own.peaks_recalled = engine_->recalled();
   return observe::collect(engine_->counters(), own);
+}
+
+std::map<std::string, double> Daemon::gauges() const { return observe::gauges(engine_->prediction_error()); }
+
+std::map<std::string, double> Daemon::values() const {
+  std::map<std::string, double> values = gauges();
+  for (const auto& [name, value] : counters()) values[name] = static_cast<double>(value);
+  return values;
+}
+
+void Daemon::watch_metrics() {
+  if (options_.metrics_file.empty()) return;
+  write_metrics();
+  metrics_timer_.expires_after(kMetricsPeriod);
+  metrics_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) watch_metrics();
+  });
+}
+
+void Daemon::write_metrics() {
+  if (options_.metrics_file.empty() || std::exchange(metrics_writing_, true)) return;
+  asio::post(*io_, [this, text = common::prometheus_text(values(), common::metric_labels(options_.runtime_dir))] {
+    auto written = observe::write_metrics_file(options_.metrics_file, text);
+    asio::post(state_, [this, written = std::move(written)] {
+      metrics_writing_ = false;
+      // Once, not every 15 s.
+      if (!written && !metrics_failed_)
+        log_warning("metrics file not written", {{"error", common::to_line(written.error())}});
+      metrics_failed_ = !written;
+    });
+  });
 }
 
 // ---- going down ---------------------------------------------------------------------------------------------------
@@ -369,6 +427,8 @@ void Daemon::shut_down(const std::string& why) {
   server_->not_serving();
   machine_timer_.cancel();
   idle_timer_.cancel();
+  metrics_timer_.cancel();
+  write_metrics();
   drain_timer_.cancel();
   const common::Error error{ErrorKind::kDraining, "the daemon is stopping (" + why + ")", "jitcd",
                             "ask again: a new one may be started"};

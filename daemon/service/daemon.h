@@ -13,6 +13,7 @@
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
 #include "daemon/service/engine.h"
+#include "daemon/service/figures.h"
 #include "daemon/service/installation.h"
 #include "daemon/service/installation_reader.h"
 #include "daemon/service/listener.h"
@@ -57,14 +58,21 @@ class Daemon {
   EngineOptions engine_options();
   Services services();
   std::map<std::string, std::uint64_t> counters() const;
+  std::map<std::string, double> gauges() const;
+  std::map<std::string, double> values() const;  // both
+  // What compiles took whose artifacts are in the store corrects the predictions, as soon as it is read.
+  void recall();
   void watch_worker();
   void watch_signals();
   void watch_children();
   void watch_machine();
   void watch_idleness();
+  void watch_metrics();
+  // On an I/O thread, unless one is writing them still: a file system that hangs holds one thread, not all.
+  void write_metrics();
   void read_machine();
-  std::uint64_t measured_budget(std::uint64_t in_use) const;
-  std::uint32_t slots() const;
+  // Reads what bounds us now, with what our children hold already.
+  NodeLimits measure(const Holdings& ours) const;
   void calls_changed(int change);
   void drained();
   // Answers who waits with the error, ends the worker and the calls, then lets run() return.
@@ -99,8 +107,11 @@ class Daemon {
   asio::signal_set child_signal_;
   asio::steady_timer machine_timer_;
   asio::steady_timer idle_timer_;
+  asio::steady_timer metrics_timer_;
+  bool metrics_writing_ = false, metrics_failed_ = false;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
   observe::DaemonCounters own_;
+  NodeLimits node_;  // as last measured
   bool pressure_ = false;
   asio::steady_timer drain_timer_;
   int open_calls_ = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "daemon/observe/log.h"
-#include "daemon/schedule/features.h"
+#include "daemon/service/flight_terms.h"
 #include "daemon/service/marshal.h"
 
 namespace jitc::service {
@@ -14,84 +14,19 @@ using common::ErrorKind;
 using schedule::CompileOutcome;
 using schedule::FlightView;
 using Clock = std::chrono::steady_clock;
+using Stage = observe::TraceSpan::Kind;
 
 constexpr std::chrono::milliseconds kBeat{500};  // the contract promises one a second
 constexpr std::chrono::seconds kSparesLive{60};  // without a compile
 constexpr std::uint32_t kMostSpares = 4;
 constexpr std::uint64_t kSpareBytes = std::uint64_t{48}
                                       << 20;  // a generous guess; they may take a quarter of the budget
+constexpr std::uint32_t kShortQueue = 256;    // so many may be numbered whenever one comes; a longer one at each beat
 constexpr std::uint64_t kNoticeable = std::uint64_t{1} << 20;  // changes of the budget below this are noise
 
+constexpr std::string_view kDone = "DONE";
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-schedule::Features features_of(const Prepared& prepared) {
-  schedule::Features features;
-  features.compiler = prepared.resolved.compiler.name;
-  features.optimisation = schedule::optimisation_of(prepared.request.flags);
-  features.bytes = prepared.scan.bytes;
-  features.calls = prepared.scan.calls;
-  features.largest_function = prepared.scan.largest_function;
-  features.nesting = prepared.scan.nesting;
-  return features;
-}
-
-schedule::Submission submission_of(const Prepared& prepared, const std::string& client) {
-  schedule::Submission submission;
-  submission.key = prepared.resolved.key;
-  submission.client = client;
-  submission.name = prepared.request.name;
-  submission.features = features_of(prepared);
-  submission.prefetch = prepared.request.prefetch;
-  submission.no_cache = prepared.request.no_cache;
-  submission.exact_flags = prepared.request.exact_flags;
-  return submission;
-}
-
-CompileOutcome outcome_of(const WorkerFinished& finished, const Prepared& prepared) {
-  using Outcome = WorkerFinished::Outcome;
-  CompileOutcome outcome{};
-  switch (finished.outcome) {
-    case Outcome::kDone:
-      outcome.kind = CompileOutcome::Kind::kDone;
-      break;
-    case Outcome::kOutOfMemory:
-      outcome.kind = CompileOutcome::Kind::kOutOfMemory;
-      break;
-    case Outcome::kCrashed:
-      outcome.kind = CompileOutcome::Kind::kCrashed;
-      break;
-    default:
-      outcome.kind = CompileOutcome::Kind::kFailed;
-      break;
-  }
-  outcome.error = finished.error;
-  outcome.peak_bytes = finished.peak_bytes;
-  outcome.features = features_of(prepared);
-  if (finished.calls > 0) outcome.features.calls = finished.calls;
-  if (finished.nesting > 0) outcome.features.nesting = finished.nesting;
-  return outcome;
-}
-
-CompileOutcome failed_outcome(CompileOutcome::Kind kind, Error error) {
-  CompileOutcome outcome{};
-  outcome.kind = kind;
-  outcome.error = std::move(error);
-  return outcome;
-}
-
-const char* name_of(FlightView::Phase phase) {
-  switch (phase) {
-    case FlightView::Phase::kLookingUp:
-      return "looking_up";
-    case FlightView::Phase::kQueued:
-      return "queued";
-    case FlightView::Phase::kRunning:
-      return "running";
-    case FlightView::Phase::kPublishing:
-      return "publishing";
-  }
-  return "";
-}
 
 Error worker_lost_error() {
   return {ErrorKind::kCompilerCrashed, "the worker died while it compiled this", {}, "see the daemon's log; ask again"};
@@ -122,18 +57,21 @@ schedule::WaiterId Engine::submit(std::shared_ptr<Waiter> waiter, std::shared_pt
     waiter->finished(std::unexpected(*closed_));
     return id;
   }
-  auto actions = scheduler_.submit(Clock::now(), id, submission_of(*prepared, client));
-  const auto view = scheduler_.view_of(id);
-  const FlightId flight = view ? view->flight : 0;
+  const auto submission = submission_of(*prepared, client);
+  auto actions = scheduler_.submit(Clock::now(), id, submission);
+  const FlightId flight = scheduler_.flight_of(id);
+  trace_submission(submission, flight);
+  if (flight == schedule::kNoFlight) trace_refusals(actions, subject_of(submission));
   waiter->accepted(prepared->resolved.key, flight);
   waiters_[id] = {waiter, flight};
-  if (view) {
+  if (flight != schedule::kNoFlight) {
     Flight& data = flights_[flight];
     if (!data.prepared) data.prepared = std::move(prepared);
     data.waiters.insert(id);
-    if (view->phase == FlightView::Phase::kQueued) waiter->queued(view->place, view->bytes_ahead);
-    if (view->phase == FlightView::Phase::kRunning && data.attempt > 0)
-      waiter->started(view->attempt, view->limit_bytes);
+    if (data.attempt > 0 && scheduler_.phase_of(flight) == FlightView::Phase::kRunning) {
+      if (const auto view = scheduler_.view(flight)) waiter->started(view->attempt, view->limit_bytes);
+    }
+    tell_place(flight, *waiter);
   }
   carry_out(std::move(actions));
   arm_beat();
@@ -195,29 +133,51 @@ void Engine::looked_up(FlightId id, std::shared_ptr<const Product> product) {
   if (entry == flights_.end()) return;
   const bool hit = product != nullptr;
   entry->second.product = std::move(product);
-  carry_out(scheduler_.look_up_done(Clock::now(), id, hit));
-  tell_phase(id);
+  auto actions = scheduler_.look_up_done(Clock::now(), id, hit);
+  trace_.leave(Clock::now(), id, Stage::kLookUp, hit ? "HIT" : "MISS");
+  if (scheduler_.phase_of(id)) {
+    trace_.enter(Clock::now(), id, Stage::kQueued);
+  } else {
+    trace_refusals(actions, subject_of(submission_of(*entry->second.prepared, {})));
+  }
+  carry_out(std::move(actions));
+  tell_place(id);
 }
 
-// A flight that could not start at once stands in the queue: its waiters hear where.
-void Engine::tell_phase(FlightId id) {
+// A flight that could not start at once stands in the queue: its waiters hear where, in a long queue with the next
+// beat.
+void Engine::tell_place(FlightId flight, Waiter& waiter) {
+  if (scheduler_.phase_of(flight) != FlightView::Phase::kQueued || scheduler_.queued() > kShortQueue) return;
+  if (const auto view = scheduler_.view(flight)) waiter.queued(view->place, view->bytes_ahead);
+}
+
+void Engine::tell_place(FlightId id) {
   const auto entry = flights_.find(id);
-  const auto view = scheduler_.view(id);
-  if (entry == flights_.end() || !view || view->phase != FlightView::Phase::kQueued) return;
-  for (const WaiterId waiter : entry->second.waiters)
-    waiters_.at(waiter).waiter->queued(view->place, view->bytes_ahead);
+  if (entry == flights_.end()) return;
+  for (const WaiterId waiter : entry->second.waiters) tell_place(id, *waiters_.at(waiter).waiter);
 }
 
 void Engine::run(schedule::Compile& action) {
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;
   entry->second.attempt = action.attempt;
+  if (action.attempt > 1) tell_log(action.flight);
+  trace_.enter(Clock::now(), action.flight, Stage::kRunning, action.attempt, action.limit_bytes);
   for (const WaiterId waiter : entry->second.waiters) {
     waiters_.at(waiter).waiter->started(action.attempt, action.limit_bytes);
   }
   if (can_start()) return start_compile(action);
   if (worker_.hopeless()) return fail_later(action.flight, {ErrorKind::kInternal, "the worker dies at every start"});
   held_back_.push_back(action);
+}
+
+void Engine::tell_log(FlightId flight) {
+  const auto view = scheduler_.view(flight);
+  if (!view || view->rungs.empty()) return;
+  observe::log_warning("compile tried again", {{"flight", std::to_string(flight)},
+                                               {"name", view->name},
+                                               {"attempt", std::to_string(view->attempt)},
+                                               {"why", view->rungs.back()}});
 }
 
 void Engine::start_held_back() {
@@ -242,7 +202,9 @@ void Engine::start_compile(const schedule::Compile& action) {
   flight.job = next_job_++;
   jobs_[flight.job] = action.flight;
   last_compile_ = Clock::now();
-  worker_.send(start_command(prepared, {flight.job, action.limit_bytes, options_.cpu_seconds, options_.include_roots}),
+  if (action.alone) keep_spares();  // gives them up: their memory is part of its limit
+  worker_.send(start_command(prepared, {flight.job, action.limit_bytes, options_.cpu_seconds, options_.include_roots,
+                                        action.level}),
                std::move(*source), std::move(headers));
   keep_spares();
 }
@@ -262,10 +224,11 @@ void Engine::run(schedule::Publish& action) {
   if (entry == flights_.end() || !entry->second.compiled) return;
   const auto view = scheduler_.view(action.flight);
   CompileFacts facts{entry->second.attempt, view ? view->predicted_bytes : 0,
-                     view ? view->rungs : std::vector<std::string>{}};
+                     view ? view->rungs : std::vector<std::string>{}, action.degraded};
   auto compiled = std::make_shared<WorkerFinished>(std::move(*entry->second.compiled));
   entry->second.compiled.reset();
   ++publishing_;
+  trace_.enter(Clock::now(), action.flight, Stage::kPublishing);
   const auto prepared = entry->second.prepared;
   options_.confirm(prepared, [this, flight = action.flight, prepared, compiled, facts](bool is_current) mutable {
     facts.outdated = !is_current;
@@ -284,6 +247,7 @@ void Engine::published(FlightId id, std::shared_ptr<const Product> product) {
   const auto entry = flights_.find(id);
   if (entry == flights_.end()) return;
   entry->second.product = std::move(product);
+  trace_.leave(Clock::now(), id, Stage::kPublishing, {});
   carry_out(scheduler_.publish_done(Clock::now(), id));
 }
 
@@ -295,7 +259,10 @@ void Engine::run(schedule::Answer& action) {
   if (flight != flights_.end()) flight->second.waiters.erase(action.waiter);
   waiters_.erase(entry);
   last_used_ = Clock::now();
-  if (action.kind == schedule::Answer::Kind::kError) return waiter->finished(std::unexpected(std::move(action.error)));
+  if (action.kind == schedule::Answer::Kind::kError) {
+    action.error.rungs = std::move(action.rungs);
+    return waiter->finished(std::unexpected(std::move(action.error)));
+  }
   if (flight == flights_.end() || !flight->second.product) {
     return waiter->finished(common::fail(ErrorKind::kInternal, "an answer without an artifact", "daemon"));
   }
@@ -304,6 +271,7 @@ void Engine::run(schedule::Answer& action) {
 }
 
 void Engine::run(schedule::Forget& action) {
+  trace_.forget(Clock::now(), action.flight);
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;
   if (entry->second.job != 0) jobs_.erase(entry->second.job);
@@ -327,6 +295,7 @@ void Engine::on(WorkerUsage& usage) {
   memory_now_ = sum;
   memory_peak_ = std::max(memory_peak_, sum);
   spare_bytes_ = usage.spare_bytes;
+  trace_memory();
   apply_limits(false);
 }
 
@@ -343,18 +312,44 @@ void Engine::on(WorkerFinished& finished) {
   observe::log_info("compile ended", {{"flight", std::to_string(id)},
                                       {"name", flight.prepared->request.name},
                                       {"outcome", finished.outcome == WorkerFinished::Outcome::kDone
-                                                      ? "DONE"
+                                                      ? std::string(kDone)
                                                       : std::string(common::name_of(finished.error.kind))},
                                       {"seconds", std::to_string(finished.seconds)},
                                       {"peak_bytes", std::to_string(finished.peak_bytes)}});
+  if (finished.outcome == WorkerFinished::Outcome::kOutOfMemory) {
+    observe::log_info("out of memory", {{"flight", std::to_string(id)}, {"proof", finished.error.message}});
+  }
   flight.compiled = std::move(finished);
+  record_prediction(id, outcome);
   compile_ended(id, outcome);
   start_held_back();
 }
 
+// Of first tries: further ones are predicted by what the first one met. One that ran out of memory needs its limit at
+// least.
+void Engine::record_prediction(FlightId id, const CompileOutcome& outcome) {
+  const auto view = scheduler_.view(id);
+  if (!view || view->phase != FlightView::Phase::kRunning || view->attempt != 1) return;
+  if (outcome.kind == CompileOutcome::Kind::kDone) {
+    prediction_error_.record(view->predicted_bytes, outcome.peak_bytes);
+  } else if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
+    prediction_error_.record(view->predicted_bytes, std::max(outcome.peak_bytes, view->limit_bytes));
+  }
+}
+
+void Engine::recall(const std::vector<schedule::Experience>& experience) {
+  for (const auto& one : experience) scheduler_.recall(one);
+  recalled_ += experience.size();
+}
+
 void Engine::compile_ended(FlightId id, const CompileOutcome& outcome) {
-  carry_out(scheduler_.compile_done(Clock::now(), id, outcome));
-  tell_phase(id);  // queued again, when a try is left
+  auto actions = scheduler_.compile_done(Clock::now(), id, outcome);
+  const bool done = outcome.kind == CompileOutcome::Kind::kDone;
+  trace_.leave(Clock::now(), id, Stage::kRunning, done ? kDone : common::name_of(outcome.error.kind),
+               outcome.peak_bytes);
+  if (!done && scheduler_.phase_of(id)) trace_.enter(Clock::now(), id, Stage::kQueued);
+  carry_out(std::move(actions));
+  tell_place(id);  // queued again, when a try is left
 }
 
 void Engine::fail_later(FlightId flight, Error error) {
@@ -365,6 +360,7 @@ void Engine::fail_later(FlightId flight, Error error) {
 
 void Engine::on_worker_lost() {
   memory_now_ = spare_bytes_ = 0;
+  trace_memory();
   for (const auto& [job, id] : std::exchange(jobs_, {})) {
     if (const auto flight = flights_.find(id); flight != flights_.end()) flight->second.job = 0;
     compile_ended(id, failed_outcome(CompileOutcome::Kind::kWorkerLost, worker_lost_error()));
@@ -388,6 +384,7 @@ void Engine::set_machine_limits(std::uint32_t slots, std::uint64_t budget_bytes,
   const bool changed = slots != limits_.slots || pressure != limits_.pressure;
   limits_.slots = slots;
   limits_.pressure = pressure;
+  trace_memory();
   keep_spares();
   apply_limits(changed);
 }
@@ -398,18 +395,43 @@ void Engine::apply_limits(bool at_once) {
   const std::uint64_t difference = std::max(compiles, limits_.budget_bytes) - std::min(compiles, limits_.budget_bytes);
   if (!at_once && difference < kNoticeable) return;
   limits_.budget_bytes = compiles;
+  limits_.spare_bytes = budget_ - compiles;
   carry_out(scheduler_.set_limits(Clock::now(), limits_));
 }
 
 // Spares while somebody compiles now and then and memory is not short.
 void Engine::keep_spares() {
-  const bool wanted = !limits_.pressure && Clock::now() - last_compile_ < kSparesLive;
+  const bool wanted = !limits_.pressure && !scheduler_.alone_runs() && Clock::now() - last_compile_ < kSparesLive;
   const auto affordable = static_cast<std::uint32_t>(std::min<std::uint64_t>(budget_ / 4 / kSpareBytes, kMostSpares));
   const std::uint32_t count = wanted ? std::min(limits_.slots, affordable) : 0;
   if (count == spares_wanted_ || !worker_.up()) return;
   spares_wanted_ = count;
   worker_.send(spares_command(count));
 }
+
+// ---- the trace ----------------------------------------------------------------------------------------------------
+
+// `view` is of the flight that the submission is in now; none when it was answered at once.
+void Engine::trace_submission(const schedule::Submission& submission, FlightId flight) {
+  if (flight == schedule::kNoFlight || flights_.contains(flight)) return;  // answered at once, or it joined
+  trace_.begin(flight, subject_of(submission));
+  trace_.enter(Clock::now(), flight, submission.no_cache ? Stage::kQueued : Stage::kLookUp);
+}
+
+// Of a flight that never stood in the queue, or of none.
+void Engine::trace_refusals(const schedule::Actions& actions, const observe::TraceSubject& subject) {
+  for (const auto& action : actions) {
+    const auto* answer = std::get_if<schedule::Answer>(&action);
+    if (answer == nullptr || answer->kind != schedule::Answer::Kind::kError) continue;
+    trace_.instant(Clock::now(), Stage::kAnswered, subject, common::name_of(answer->error.kind));
+  }
+}
+
+void Engine::trace_hit(const common::Digest& key) {
+  trace_.instant(Clock::now(), Stage::kLookUp, {.name = key.hex(), .client = {}, .compiler = {}}, "HIT");
+}
+
+void Engine::trace_memory() { trace_.sample({Clock::now(), memory_now_, budget_, limits_.slots}); }
 
 void Engine::arm_deadline() {
   const auto next = scheduler_.next_deadline();
@@ -463,9 +485,13 @@ std::vector<JobView> Engine::jobs() const {
     job.place = view.place;
     job.attempt = view.attempt;
     job.elapsed_seconds = view.phase == FlightView::Phase::kRunning ? seconds_since(view.started) : 0;
+    job.waiting_seconds = seconds_since(view.submitted);
     job.predicted_bytes = view.predicted_bytes;
-    if (const auto entry = flights_.find(view.flight); entry != flights_.end())
+    job.limit_bytes = view.limit_bytes;
+    if (const auto entry = flights_.find(view.flight); entry != flights_.end()) {
       job.memory_bytes = entry->second.memory_bytes;
+      job.compiler = entry->second.prepared->request.compiler;
+    }
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -15,6 +15,8 @@
 
 #include "common/digest.h"
 #include "common/error.h"
+#include "daemon/observe/trace.h"
+#include "daemon/schedule/prediction_error.h"
 #include "daemon/schedule/scheduler.h"
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
@@ -73,6 +75,11 @@ class Engine {
   // The memory for compiles and spares together, slots, pressure.
   void set_machine_limits(std::uint32_t slots, std::uint64_t budget_bytes, bool pressure);
 
+  // What compiles took before this daemon's time.
+  void recall(const std::vector<schedule::Experience>& experience);
+  std::size_t recalled() const { return recalled_; }
+  const schedule::PredictionError& prediction_error() const { return prediction_error_; }
+
   bool idle() const { return scheduler_.idle() && waiters_.empty(); }
   // When the last waiter came or went.
   schedule::Time last_used() const { return last_used_; }
@@ -82,8 +89,12 @@ class Engine {
   std::uint64_t memory_now() const { return memory_now_; }
   std::uint64_t memory_peak() const { return memory_peak_; }
   std::uint64_t budget() const { return budget_; }
+  const observe::Trace& trace() const { return trace_; }
+  // A hit that no flight was needed for.
+  void trace_hit(const common::Digest& key);
 
  private:
+  using Clock = std::chrono::steady_clock;
   using FlightId = schedule::FlightId;
   using WaiterId = schedule::WaiterId;
   struct Waiting {
@@ -119,12 +130,18 @@ class Engine {
   void on(WorkerStarted&) {}
   void on(WorkerUsage& usage);
   void on(WorkerFinished& finished);
-  void tell_phase(FlightId flight);
+  void record_prediction(FlightId flight, const schedule::CompileOutcome& outcome);
+  void tell_place(FlightId flight);
+  void tell_place(FlightId flight, Waiter& waiter);
+  void tell_log(FlightId flight);
   void apply_limits(bool at_once);
   void arm_deadline();
   void arm_beat();
   void beat();
   void keep_spares();
+  void trace_submission(const schedule::Submission& submission, FlightId flight);
+  void trace_refusals(const schedule::Actions& actions, const observe::TraceSubject& subject);
+  void trace_memory();
 
   asio::io_context& state_;
   asio::thread_pool& io_;
@@ -133,6 +150,7 @@ class Engine {
   EngineOptions options_;
   schedule::Limits limits_;  // as the scheduler has them
   schedule::Scheduler scheduler_;
+  observe::Trace trace_;
 
   std::unordered_map<WaiterId, Waiting> waiters_;
   std::unordered_map<FlightId, Flight> flights_;
@@ -142,6 +160,8 @@ class Engine {
   WaiterId next_waiter_ = 1;
   std::uint64_t next_job_ = 1;
 
+  schedule::PredictionError prediction_error_;
+  std::size_t recalled_ = 0;
   std::uint64_t budget_ = 0;  // compiles and spares
   std::uint64_t spare_bytes_ = 0;
   std::uint64_t memory_now_ = 0;

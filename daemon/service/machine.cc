@@ -2,15 +2,31 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "common/control_groups.h"
 
 namespace jitc::service {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kSmallestReserve = 256 * kMiB;
+constexpr std::uint64_t kSmallestReserve = 256 * kMiB, kLargestReserve = 2048 * kMiB;
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMostMebibytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kOwnTasks = 32;        // threads and processes of daemon and worker
+constexpr std::uint64_t kTasksPerCompile = 8;  // a supervisor, a driver, its passes
+
+constexpr const char* kJobId = "SLURM_JOB_ID";
+constexpr const char* kCpusOnNode = "SLURM_CPUS_ON_NODE";
+constexpr const char* kCpusPerTask = "SLURM_CPUS_PER_TASK";
+constexpr const char* kTasksPerNode = "SLURM_NTASKS_PER_NODE";
+constexpr const char* kTaskList = "SLURM_TASKS_PER_NODE";
+constexpr const char* kMemoryPerNode = "SLURM_MEM_PER_NODE";
+constexpr const char* kMemoryPerCpu = "SLURM_MEM_PER_CPU";
 
 std::string_view trim(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\n");
@@ -46,41 +62,26 @@ std::optional<std::string_view> line_after(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-bool lists(std::string_view comma_separated, std::string_view word) {
-  const auto words = split(comma_separated, ',');
-  return std::find(words.begin(), words.end(), word) != words.end();
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
+
+// "150000 100000" as people read it.
+std::string in_microseconds(std::string_view quota) {
+  const auto parts = split(trim(quota), ' ');
+  return parts.size() == 2 ? std::string(parts[0]) + " of each " + std::string(parts[1]) + " microseconds" : "";
 }
 
-// This process's group below a hierarchy, as /proc/self/cgroup says ("4:memory:/a/b", "0::/a/b").
-std::optional<std::string_view> group_of(std::string_view cgroup, std::string_view controller) {
-  for (const auto line : split(cgroup, '\n')) {
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const auto controllers = line.substr(first + 1, second - first - 1);
-    if (controller.empty() ? controllers.empty() : lists(controllers, controller)) return line.substr(second + 1);
-  }
-  return std::nullopt;
+// The soft limit of a line of /proc/self/limits ("Max open files  1024  4096  files"); nothing for "unlimited".
+std::optional<std::uint64_t> soft_limit(std::string_view limits, std::string_view name) {
+  const auto rest = line_after(limits, name);
+  return rest ? number<std::uint64_t>(*rest) : std::nullopt;
 }
 
-struct Mount {
-  std::string_view root, point;
-};
-
-// mountinfo: "id parent major:minor root point options [optional] - type source super-options".
-std::optional<Mount> mount_of(std::string_view mountinfo, std::string_view controller) {
-  for (const auto line : split(mountinfo, '\n')) {
-    const auto dash = line.find(" - ");
-    if (dash == line.npos) continue;
-    const auto before = split(line.substr(0, dash), ' ');
-    const auto after = split(line.substr(dash + 3), ' ');
-    if (before.size() < 5 || after.size() < 3) continue;
-    const bool matches =
-        controller.empty() ? after[0] == "cgroup2" : after[0] == "cgroup" && lists(after[2], controller);
-    if (matches) return Mount{before[3], before[4]};
-  }
-  return std::nullopt;
+Figure left_of(std::uint64_t limit, std::uint64_t others, std::string source, std::string note) {
+  return {Bounds::kBudget, static_cast<double>(limit - std::min(limit, others)), std::move(source),
+          std::move(note) + ", " + mebibytes(others) + " used by others"};
 }
+
+std::uint64_t slots_among(std::uint64_t tasks) { return std::max<std::uint64_t>(1, tasks / kTasksPerCompile); }
 
 }  // namespace
 
@@ -99,7 +100,7 @@ std::uint32_t count_cpu_list(std::string_view list) {
 std::optional<std::uint64_t> field_kb(std::string_view text, std::string_view name) {
   const auto rest = line_after(text, std::string(name) + ":");
   const auto value = rest ? number<std::uint64_t>(*rest) : std::nullopt;
-  return value ? std::optional(*value * 1024) : std::nullopt;
+  return value && *value < std::uint64_t{1} << 50 ? std::optional(*value * 1024) : std::nullopt;
 }
 
 std::optional<std::uint64_t> field_number(std::string_view text, std::string_view name) {
@@ -119,33 +120,13 @@ std::optional<std::uint32_t> parse_cpu_max(std::string_view text) {
   const auto quota = number<std::int64_t>(parts[0]);
   const auto period = number<std::int64_t>(parts[1]);
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return static_cast<std::uint32_t>((*quota + *period - 1) / *period);
+  const std::int64_t cores = *quota / *period + (*quota % *period > 0 ? 1 : 0);
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(cores, std::numeric_limits<std::uint32_t>::max()));
 }
 
 std::optional<double> parse_pressure(std::string_view text) {
   const auto rest = line_after(text, "some avg10=");
   return rest ? number<double>(*rest) : std::nullopt;
-}
-
-std::vector<std::string> cgroup_directories(std::string_view cgroup, std::string_view mountinfo,
-                                            std::string_view controller) {
-  const auto group = group_of(cgroup, controller);
-  const auto mount = mount_of(mountinfo, controller);
-  if (!group || !mount) return {};
-  // Inside a container the mount shows a part of the hierarchy: the group's path is relative to the mount's root, or
-  // not below it at all (then only the mount itself is ours to see).
-  std::string_view below = *group;
-  if (mount->root != "/") {
-    const bool inside =
-        below.starts_with(mount->root) && (below.size() == mount->root.size() || below[mount->root.size()] == '/');
-    below = inside ? below.substr(mount->root.size()) : std::string_view{};
-  }
-  std::vector<std::string> directories;
-  for (std::string path(below); !path.empty() && path != "/"; path.resize(path.rfind('/'))) {
-    directories.push_back(std::string(mount->point) + path);
-  }
-  directories.emplace_back(mount->point);
-  return directories;
 }
 
 std::string Machine::read(const std::string& path) const {
@@ -156,55 +137,200 @@ std::string Machine::read(const std::string& path) const {
 }
 
 std::vector<std::string> Machine::directories(std::string_view controller) const {
-  return cgroup_directories(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), controller);
+  return common::cgroup_directories(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), controller);
 }
 
-std::uint32_t Machine::cores() const {
-  const std::string status = read("/proc/self/status");
-  const auto allowed = line_after(status, "Cpus_allowed_list:");
-  std::uint32_t cores = std::max(1u, allowed ? count_cpu_list(*allowed) : 0);
-  const auto take = [&cores](std::optional<std::uint32_t> quota) { cores = std::min(cores, quota.value_or(cores)); };
-  for (const auto& directory : directories("")) take(parse_cpu_max(read(directory + "/cpu.max")));
-  for (const auto& directory : directories("cpu")) {
-    take(parse_cpu_max(std::string(trim(read(directory + "/cpu.cfs_quota_us"))) + " " +
-                       read(directory + "/cpu.cfs_period_us")));
+Variables batch_variables() {
+  Variables variables;
+  for (const char* name :
+       {kJobId, kCpusOnNode, kCpusPerTask, kTasksPerNode, kTaskList, kMemoryPerNode, kMemoryPerCpu}) {
+    if (const char* value = std::getenv(name)) variables.emplace(name, value);
   }
-  return cores;
+  return variables;
 }
 
-std::uint64_t Machine::memory_left() const {
-  const std::string meminfo = read("/proc/meminfo");
-  const std::uint64_t total = field_kb(meminfo, "MemTotal").value_or(0);
-  const std::uint64_t available = field_kb(meminfo, "MemAvailable").value_or(total);
-  const std::uint64_t reserve = std::max(kSmallestReserve, total / 20);
-  std::uint64_t left = available > reserve ? available - reserve : 0;
+// Only inside a job: a variable that was left over means nothing.
+std::optional<std::uint64_t> Machine::variable(std::string_view name) const {
+  const auto found = variables_.contains(kJobId) ? variables_.find(name) : variables_.end();
+  return found == variables_.end() ? std::nullopt : number<std::uint64_t>(found->second);
+}
 
-  const auto take = [&](const std::string& limit, const std::string& use, const std::string& stat,
-                        std::string_view droppable) {
-    const auto most = parse_limit(limit);
-    if (!most) return;
-    const std::uint64_t used = number<std::uint64_t>(use).value_or(0);
-    const std::uint64_t held = used - std::min(used, field_number(stat, droppable).value_or(0));
-    left = std::min(left, *most - std::min(*most, held));
+// ---- cores ----------------------------------------------------------------------------------------------------------
+
+std::vector<Figure> Machine::cores() const {
+  std::vector<Figure> figures;
+  const auto add = [&figures](std::optional<std::uint32_t> cores, std::string source, std::string note) {
+    if (cores.value_or(0) > 0)
+      figures.push_back({Bounds::kSlots, static_cast<double>(*cores), std::move(source), std::move(note)});
+  };
+  const std::string status = read("/proc/self/status");
+  if (const auto allowed = line_after(status, "Cpus_allowed_list:")) {
+    add(count_cpu_list(*allowed), "/proc/self/status", "affinity: " + std::string(trim(*allowed)));
+  }
+  for (const auto& directory : directories("")) {
+    const std::string quota = read(directory + "/cpu.max");
+    add(parse_cpu_max(quota), directory + "/cpu.max", in_microseconds(quota));
+  }
+  for (const auto& directory : directories("cpu")) {
+    const std::string quota = std::string(trim(read(directory + "/cpu.cfs_quota_us"))) + " " +
+                              std::string(trim(read(directory + "/cpu.cfs_period_us")));
+    add(parse_cpu_max(quota), directory + "/cpu.cfs_quota_us", in_microseconds(quota));
+  }
+  if (auto job = job_cores()) figures.push_back(std::move(*job));
+  if (figures.empty()) figures.push_back({Bounds::kSlots, 1, "assumed", "nothing says what there is"});
+  return figures;
+}
+
+// The job's (or step's) share of this node. The variable with the whole of it is there in every job; the product stands
+// in where a site's wrapper left that one out.
+std::optional<Figure> Machine::job_cores() const {
+  if (const auto cores = variable(kCpusOnNode).value_or(0); cores > 0) {
+    return Figure{Bounds::kSlots, static_cast<double>(cores), kCpusOnNode, {}};
+  }
+  // "4(x2),1": of the job's first nodes; only where the other one is not there.
+  const auto each = variable(kCpusPerTask).value_or(0);
+  const auto tasks = variable(kTasksPerNode).value_or(variable(kTaskList).value_or(1));
+  if (each == 0 || tasks == 0) return std::nullopt;
+  return Figure{Bounds::kSlots, static_cast<double>(each) * static_cast<double>(tasks), kCpusPerTask,
+                std::to_string(tasks) + " tasks on the node"};
+}
+
+// ---- processes and descriptors --------------------------------------------------------------------------------------
+
+std::vector<Figure> Machine::processes(const Holdings& ours) const {
+  std::vector<Figure> figures;
+  const std::string limits = read("/proc/self/limits");
+  if (const auto descriptors = soft_limit(limits, "Max open files")) {
+    figures.push_back({Bounds::kSlots, static_cast<double>(slots_within(*descriptors)), "RLIMIT_NOFILE",
+                       std::to_string(*descriptors) + " descriptors"});
+  }
+  // The superuser's processes are not counted by it.
+  const std::string status = read("/proc/self/status");
+  const auto uid = line_after(status, "Uid:");
+  if (const auto most = soft_limit(limits, "Max processes"); most && uid && number<std::uint32_t>(*uid) != 0u) {
+    const std::uint64_t left = *most - std::min(*most, kOwnTasks);
+    figures.push_back({Bounds::kSlots, static_cast<double>(slots_among(left)), "RLIMIT_NPROC",
+                       std::to_string(*most) + " processes and threads of this user"});
+  }
+  for (const char* controller : {"", "pids"}) {
+    for (const auto& directory : directories(controller)) {
+      const auto most = parse_limit(read(directory + "/pids.max"));
+      const auto now = number<std::uint64_t>(read(directory + "/pids.current"));
+      if (!most || !now) continue;
+      const std::uint64_t left = *most - std::min(*most, *now);
+      figures.push_back({Bounds::kSlots, static_cast<double>(slots_among(left + kTasksPerCompile * ours.compiles)),
+                         directory + "/pids.max",
+                         std::to_string(*most) + " processes and threads, " + std::to_string(*now) + " there"});
+    }
+  }
+  return figures;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+std::vector<Figure> Machine::memory(const Holdings& ours) const {
+  std::vector<Figure> figures;
+  // `used`: by everybody, our children too.
+  const auto add = [&](std::uint64_t limit, std::uint64_t used, std::string source, std::string note) {
+    figures.push_back(left_of(limit, used - std::min(used, ours.memory_bytes), std::move(source), std::move(note)));
+  };
+  const std::string meminfo = read("/proc/meminfo");
+  const auto total = field_kb(meminfo, "MemTotal"), available = field_kb(meminfo, "MemAvailable");
+  if (total && available) {
+    const std::uint64_t reserve = std::clamp(*total / 20, kSmallestReserve, kLargestReserve);
+    add(*total - std::min(*total, reserve), *total - std::min(*total, *available), "/proc/meminfo",
+        mebibytes(*total) + " less a reserve of " + mebibytes(reserve));
+  }
+  std::uint64_t narrowest_group = kNoLimit;
+  const auto add_group = [&](const std::string& limit_file, const std::string& use_file, const std::string& stat_file,
+                             const std::string& prefix) {
+    const auto limit = parse_limit(read(limit_file));
+    const auto use = number<std::uint64_t>(read(use_file));
+    if (!limit || !use) return;
+    const std::string stat = read(stat_file);
+    const std::uint64_t droppable = field_number(stat, prefix + "inactive_file").value_or(0) +
+                                    field_number(stat, prefix + "active_file").value_or(0);
+    add(*limit, *use - std::min(*use, droppable), limit_file, mebibytes(*limit));
+    narrowest_group = std::min(narrowest_group, *limit);
   };
   for (const auto& directory : directories("")) {
-    take(read(directory + "/memory.max"), read(directory + "/memory.current"), read(directory + "/memory.stat"),
-         "inactive_file");
+    for (const char* limit : {"/memory.max", "/memory.high"}) {  // above `high` a group is slowed down without end
+      add_group(directory + limit, directory + "/memory.current", directory + "/memory.stat", "");
+    }
   }
   for (const auto& directory : directories("memory")) {
-    take(read(directory + "/memory.limit_in_bytes"), read(directory + "/memory.usage_in_bytes"),
-         read(directory + "/memory.stat"), "total_inactive_file");
+    add_group(directory + "/memory.limit_in_bytes", directory + "/memory.usage_in_bytes", directory + "/memory.stat",
+              "total_");
   }
-  return left;
+  if (auto job = job_memory(narrowest_group)) figures.push_back(std::move(*job));
+  return figures;
 }
 
-double Machine::memory_pressure() const {
-  double percent = parse_pressure(read("/proc/pressure/memory")).value_or(0);
-  const auto groups = directories("");
-  if (!groups.empty()) {
-    percent = std::max(percent, parse_pressure(read(groups.front() + "/memory.pressure")).value_or(0));
+// What the job asked for, in MiB; 0 is all that the node has. Where a group stands for it, the group's accounting is
+// the better one: memory that ranks share counts there once.
+std::optional<Figure> Machine::job_memory(std::uint64_t narrowest_group) const {
+  const std::uint64_t per_node = variable(kMemoryPerNode).value_or(0), per_cpu = variable(kMemoryPerCpu).value_or(0);
+  const auto has_group = [&](std::uint64_t limit) { return narrowest_group <= limit + limit / 8; };
+  if (per_node > 0 && per_node < kMostMebibytes) {
+    if (has_group(per_node * kMiB)) return std::nullopt;
+    return left_of(per_node * kMiB, memory_of_job(), kMemoryPerNode, mebibytes(per_node * kMiB));
   }
-  return percent;
+  const auto cores = job_cores();
+  if (per_cpu == 0 || per_cpu >= kMostMebibytes || !cores) return std::nullopt;
+  const auto cpus = std::min(static_cast<std::uint64_t>(cores->value), kMostMebibytes / per_cpu);
+  if (has_group(per_cpu * cpus * kMiB)) return std::nullopt;
+  return left_of(per_cpu * cpus * kMiB, memory_of_job(), kMemoryPerCpu,
+                 mebibytes(per_cpu * kMiB) + " for each of " + std::to_string(cpus) + " CPUs");
+}
+
+// Resident memory of the job's processes on this node, as its accounting sums it: those of our user that have the job's
+// number in their environment. Our compilers, which descend from a child of ours, the worker, are left out.
+std::uint64_t Machine::memory_of_job() const {
+  struct Process {
+    std::uint32_t parent = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::uint32_t, Process> processes;
+  const std::string mark = '\0' + std::string(kJobId) + "=" + variables_.find(kJobId)->second + '\0';
+  std::error_code ended;  // processes come and go
+  for (std::filesystem::directory_iterator entry(root_ + "/proc", ended), last; !ended && entry != last;
+       entry.increment(ended)) {
+    const std::string name = entry->path().filename().string();
+    const auto pid = number<std::uint32_t>(name);
+    if (!pid || ('\0' + read("/proc/" + name + "/environ")).find(mark) == std::string::npos) continue;
+    const std::string status = read("/proc/" + name + "/status");
+    const auto parent = line_after(status, "PPid:");
+    processes[*pid] = {parent ? number<std::uint32_t>(*parent).value_or(0) : 0, field_kb(status, "VmRSS").value_or(0)};
+  }
+  const std::string own_status = read("/proc/self/status");
+  const auto own_pid = line_after(own_status, "Pid:");
+  const std::uint32_t self = own_pid ? number<std::uint32_t>(*own_pid).value_or(0) : 0;
+  const auto is_compiler = [&](std::uint32_t pid) {
+    std::uint32_t parent = processes.at(pid).parent;
+    for (auto found = processes.find(parent); found != processes.end(); found = processes.find(parent)) {
+      if (found->second.parent == self) return true;
+      if (found->second.parent == parent) return false;
+      parent = found->second.parent;
+    }
+    return false;
+  };
+  std::uint64_t bytes = 0;
+  for (const auto& [pid, process] : processes) {
+    if (!is_compiler(pid)) bytes += process.bytes;
+  }
+  return bytes;
+}
+
+std::vector<Figure> Machine::pressure() const {
+  std::vector<Figure> figures;
+  const auto add = [&](const std::string& file) {
+    const auto percent = parse_pressure(read(file));
+    if (percent) figures.push_back({Bounds::kPressure, *percent, file, {}});
+  };
+  add("/proc/pressure/memory");
+  // Compilers may be in groups beside the daemon's: those around it see them too.
+  for (const auto& directory : directories("")) add(directory + "/memory.pressure");
+  return figures;
 }
 
 std::uint32_t slots_within(std::uint64_t descriptors) {
@@ -212,13 +338,5 @@ std::uint32_t slots_within(std::uint64_t descriptors) {
   const std::uint64_t slots = (descriptors - std::min(descriptors, kReserve)) / kPerSlot;
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(slots, 1, std::numeric_limits<std::uint32_t>::max()));
 }
-
-std::uint64_t steady_budget(std::uint64_t current, std::uint64_t measured) {
-  const bool lost = measured < current - current / 20;
-  const bool gained = measured > current + current / 8;
-  return lost || gained ? measured : current;
-}
-
-bool steady_pressure(bool current, double percent) { return current ? percent >= 5 : percent > 10; }
 
 }  // namespace jitc::service

@@ -1,12 +1,16 @@
-// What this process may really use: cores (affinity, cgroup quota) and memory (cgroup limits, what the host has left),
-// and whether the kernel reports memory pressure. Reads /proc and /sys below a root that tests replace.
+// What this process may really use: cores (affinity, cgroup quota, the batch system's word), processes and descriptors,
+// memory (cgroup limits, the batch system's, what the host has left), and whether the kernel reports memory pressure.
+// Reads /proc and /sys below a root that tests replace; what cannot be read or understood gives no figure.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "daemon/service/figures.h"
 
 namespace jitc::service {
 
@@ -23,35 +27,41 @@ std::optional<std::uint32_t> parse_cpu_max(std::string_view text);
 // "some avg10=1.50 ..." of a PSI file, in percent.
 std::optional<double> parse_pressure(std::string_view text);
 
-// Where a controller's files for this process are: its own group's directory first, then the parents up to the mount.
-// `controller` is empty for cgroup v2. Both texts are /proc/self/cgroup and /proc/self/mountinfo.
-std::vector<std::string> cgroup_directories(std::string_view cgroup, std::string_view mountinfo,
-                                            std::string_view controller);
+// Environment variables by name, as far as they matter here.
+using Variables = std::map<std::string, std::string, std::less<>>;
+// The batch system's (SLURM_...), of this process.
+Variables batch_variables();
 
 class Machine {
  public:
-  explicit Machine(std::string root = {}) : root_(std::move(root)) {}
-  std::uint32_t cores() const;
-  // Bytes that processes of ours may still take before the cgroup's limit or the host's memory (less a reserve) ends.
-  // Page cache that the kernel can drop does not count as used.
-  std::uint64_t memory_left() const;
-  // The share of time, in percent of the last ten seconds, that some task stalled on memory; 0 when not readable.
-  double memory_pressure() const;
+  explicit Machine(std::string root = {}, Variables variables = batch_variables())
+      : root_(std::move(root)), variables_(std::move(variables)) {}
+
+  // Of each the figures that are there. Cores: affinity, CPU quotas from the own cgroup to the outermost, the job's
+  // share of this node. At least one.
+  std::vector<Figure> cores() const;
+  // Processes (pids controller, RLIMIT_NPROC) and descriptors (RLIMIT_NOFILE), as the compiles that they are enough
+  // for.
+  std::vector<Figure> processes(const Holdings& ours) const;
+  // Bytes that our children may hold before a limit or the host's memory, less a reserve, ends. Page cache, which the
+  // kernel can drop, does not count as used; nor does what our children hold already.
+  std::vector<Figure> memory(const Holdings& ours) const;
+  // The whole machine's, the own group's and those around it (cgroup v2 only).
+  std::vector<Figure> pressure() const;
 
  private:
   std::string read(const std::string& path) const;  // empty when not readable
   std::vector<std::string> directories(std::string_view controller) const;
+  std::optional<std::uint64_t> variable(std::string_view name) const;
+  std::optional<Figure> job_cores() const;
+  std::optional<Figure> job_memory(std::uint64_t narrowest_group) const;
+  std::uint64_t memory_of_job() const;
   std::string root_;
+  Variables variables_;
 };
 
 // How many compiles `descriptors` per process are enough for, at least one: a daemon has those of its clients, of gRPC
 // and of the objects that it publishes, a worker those of its children.
 std::uint32_t slots_within(std::uint64_t descriptors);
-
-// The budget to use next, so that it does not flutter with every reading: it falls at once when memory was lost (beyond
-// one part in twenty), and rises only by more than one part in eight.
-std::uint64_t steady_budget(std::uint64_t current, std::uint64_t measured);
-// Pressure begins above 10 % and ends below 5 %.
-bool steady_pressure(bool current, double percent);
 
 }  // namespace jitc::service

@@ -4,6 +4,7 @@
 
 #include "common/flags.h"
 #include "common/identity.h"
+#include "common/utf8.h"
 
 namespace jitc::service {
 namespace {
@@ -39,37 +40,25 @@ v1::FailureKind to_wire(ErrorKind kind) {
   }
 }
 
-// Protobuf refuses to send a string that is not UTF-8; diagnostics quote sources and logs quote anything.
-std::string utf8(std::string_view text) {
-  std::string clean;
-  clean.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = byte < 0x80                       ? 1
-                               : byte >> 5 == 6 && byte >= 0xC2  ? 2
-                               : byte >> 4 == 14                 ? 3
-                               : byte >> 3 == 30 && byte <= 0xF4 ? 4
-                                                                 : 0;
-    bool good = length > 0 && i + length <= text.size();
-    for (std::size_t k = 1; good && k < length; ++k) good = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
-    if (good && length == 3) {  // overlong forms and surrogates
-      const auto second = static_cast<unsigned char>(text[i + 1]);
-      good = !(byte == 0xE0 && second < 0xA0) && !(byte == 0xED && second >= 0xA0);
-    }
-    if (good && length == 4) {
-      const auto second = static_cast<unsigned char>(text[i + 1]);
-      good = !(byte == 0xF0 && second < 0x90) && !(byte == 0xF4 && second >= 0x90);
-    }
-    if (good) {
-      clean.append(text, i, length);
-      i += length;
-    } else {
-      clean += '?';
-      ++i;
-    }
+v1::TraceReply::Span::Kind to_wire(observe::TraceSpan::Kind kind) {
+  using Kind = observe::TraceSpan::Kind;
+  switch (kind) {
+    case Kind::kLookUp:
+      return v1::TraceReply::Span::LOOK_UP;
+    case Kind::kQueued:
+      return v1::TraceReply::Span::QUEUED;
+    case Kind::kRunning:
+      return v1::TraceReply::Span::RUNNING;
+    case Kind::kPublishing:
+      return v1::TraceReply::Span::PUBLISHING;
+    case Kind::kAnswered:
+      return v1::TraceReply::Span::ANSWERED;
   }
-  return clean;
+  return v1::TraceReply::Span::KIND_UNSPECIFIED;
 }
+
+// Protobuf refuses to send a string that is not UTF-8; diagnostics quote sources and logs quote anything.
+std::string utf8(std::string_view text) { return common::valid_utf8(text); }
 
 common::Request to_request(v1::CompileRequest&& wire) {
   common::Request request;
@@ -221,6 +210,8 @@ v1::Failure to_wire(const Error& error) {
   failure.set_needed_bytes(error.needed_bytes);
   failure.set_budget_bytes(error.budget_bytes);
   failure.set_tries(error.tries);
+  for (const auto& rung : error.rungs) failure.add_rungs(rung);
+  failure.set_retry_after_seconds(error.retry_after_seconds);
   return failure;
 }
 
@@ -237,6 +228,7 @@ v1::Artifact to_wire(const Delivery& delivery) {
   artifact.set_peak_bytes(product.peak_bytes);
   for (const auto& rung : delivery.rungs) artifact.add_rungs(rung);
   for (const auto& warning : product.warnings) artifact.add_warnings(utf8(warning));
+  artifact.set_degraded(product.degraded);
   return artifact;
 }
 
@@ -263,6 +255,42 @@ v1::Job to_wire(const JobView& job) {
   wire.set_predicted_bytes(job.predicted_bytes);
   wire.set_memory_bytes(job.memory_bytes);
   wire.set_attempt(job.attempt);
+  wire.set_limit_bytes(job.limit_bytes);
+  wire.set_waiting_seconds(job.waiting_seconds);
+  wire.set_compiler(utf8(job.compiler));
+  return wire;
+}
+
+v1::TraceReply to_wire(const observe::TraceSnapshot& trace) {
+  const auto microseconds = [](auto since) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+  };
+  v1::TraceReply wire;
+  wire.set_now_us(microseconds(trace.now.time_since_epoch()));
+  wire.set_dropped(trace.dropped);
+  for (const auto& span : trace.spans) {
+    auto& added = *wire.add_spans();
+    added.set_kind(to_wire(span.kind));
+    added.set_open(span.open);
+    added.set_lane(span.lane);
+    added.set_attempt(span.attempt);
+    added.set_flight(span.flight);
+    added.set_name(utf8(span.subject->name));
+    added.set_client(utf8(span.subject->client));
+    added.set_compiler(utf8(span.subject->compiler));
+    added.set_begin_us(microseconds(span.begin.time_since_epoch()));
+    added.set_end_us(microseconds(span.end.time_since_epoch()));
+    added.set_outcome(std::string(span.outcome));
+    added.set_limit_bytes(span.limit_bytes);
+    added.set_peak_bytes(span.peak_bytes);
+  }
+  for (const auto& sample : trace.samples) {
+    auto& added = *wire.add_samples();
+    added.set_at_us(microseconds(sample.at.time_since_epoch()));
+    added.set_memory_bytes(sample.memory_bytes);
+    added.set_budget_bytes(sample.budget_bytes);
+    added.set_slots(sample.slots);
+  }
   return wire;
 }
 
@@ -299,6 +327,16 @@ common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const Hell
   reply.set_store(identity.store);
   reply.set_max_compilers(facts.max_compilers);
   reply.set_memory_budget_bytes(facts.memory_budget);
+  for (const auto& figure : facts.figures) {
+    auto* wire = reply.add_limits();
+    wire->set_bounds(name_of(figure.bounds));
+    wire->set_value(figure.value);
+    wire->set_unit(unit_of(figure.bounds));
+    wire->set_source(utf8(figure.source));
+    wire->set_note(utf8(figure.note));
+    wire->set_binding(figure.binding);
+  }
+  reply.set_enforcement(std::string(facts.enforcement));
   for (const char* capability : {"compile", "lookup", "cancel", "drain", "hits"}) reply.add_capabilities(capability);
   return reply;
 }
@@ -331,6 +369,7 @@ v1::WorkerCommand start_command(const Prepared& prepared, const StartOrder& orde
   start.set_job(order.job);
   start.set_compiler_path(prepared.resolved.compiler.path);
   for (const auto& flag : prepared.request.flags) start.add_flags(flag);
+  if (order.level) start.add_flags("-O" + std::to_string(*order.level));  // the last one counts
   for (const auto& root : order.include_roots) start.add_include_roots(root);
   start.set_memory_limit_bytes(order.memory_limit_bytes);
   start.set_cpu_seconds(order.cpu_seconds);
@@ -366,7 +405,7 @@ common::Result<WorkerEvent> from_wire(const v1::WorkerReport& report, std::vecto
   switch (report.report_case()) {
     case v1::WorkerReport::kReady:
       return WorkerIdentity{report.ready().embedded_identity(), report.ready().target_triple(),
-                            report.ready().host_cpu(), report.ready().host_features()};
+                            report.ready().host_cpu(), report.ready().host_features(), report.ready().enforcement()};
     case v1::WorkerReport::kStarted:
       return WorkerStarted{report.started().job(), report.started().pid()};
     case v1::WorkerReport::kUsage: {

@@ -6,12 +6,16 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/error.h"
 #include "common/identity.h"
+#include "daemon/observe/trace.h"
+#include "daemon/service/figures.h"
 #include "daemon/service/work.h"
 #include "jitc/v1/compiler.pb.h"
 #include "jitc/v1/worker.pb.h"
@@ -34,12 +38,15 @@ v1::Failure to_wire(const common::Error& error);
 v1::Artifact to_wire(const Delivery& delivery);
 v1::CompileEvent finished_event(const common::Result<Delivery>& result);
 v1::Job to_wire(const JobView& job);
+v1::TraceReply to_wire(const observe::TraceSnapshot& trace);
 
 struct HelloFacts {
   const common::Identity& identity;
   std::span<const common::CompilerIdentity> offered;  // beside the identity's: their own is not known yet
   std::uint32_t max_compilers;
   std::uint64_t memory_budget;
+  std::span<const Figure> figures;
+  std::string_view enforcement;
 };
 // kVersionSkew when the client's range has no version in common with ours.
 common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const HelloFacts& facts);
@@ -53,6 +60,7 @@ struct StartOrder {
   std::uint64_t memory_limit_bytes = 0;
   std::uint32_t cpu_seconds = 0;
   std::span<const std::string> include_roots;
+  std::optional<int> level;  // of optimisation, instead of the request's
 };
 v1::WorkerCommand start_command(const Prepared& prepared, const StartOrder& order);
 // The headers that travel with a request, as the worker reads them; empty when there are none.

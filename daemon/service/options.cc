@@ -69,6 +69,8 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   options.runtime_dir = absolute(common::runtime_directory(options.settings.text("runtime_dir")));
   const std::string store = options.settings.text("store");
   options.store = absolute(store.empty() ? default_store() : store);
+  if (const std::string file = options.settings.text("metrics_file"); !file.empty())
+    options.metrics_file = absolute(file);
   options.worker = options.worker.empty() ? executable_directory() + "/jitc-worker" : absolute(options.worker);
   return CommandLine{std::move(options), {}};
 }

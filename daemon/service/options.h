@@ -14,8 +14,9 @@ struct Options {
   int ready_fd = -1;   // one byte is written to it when the daemon serves; for service managers and tests
   std::string worker;  // path of jitc-worker; beside this executable unless named
   common::Settings settings;
-  std::string runtime_dir;  // absolute
-  std::string store;        // absolute
+  std::string runtime_dir;   // absolute
+  std::string store;         // absolute
+  std::string metrics_file;  // absolute; empty: none
 };
 
 // Either options, or what to do instead: text for stdout (help, version) with exit code 0.

@@ -14,6 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "common/runtime_dir.h"
@@ -25,6 +28,7 @@ using common::ErrorKind;
 using common::Fd;
 
 constexpr int kExitBug = 70;
+constexpr std::size_t kThreads = 24;  // twice what an idle daemon has
 constexpr const char* kAlreadyRunning = "already running";
 
 // What travels through the starter's pipe: nothing but 'R', or 'E', the exit code and the text.
@@ -176,6 +180,25 @@ void end_within(std::chrono::seconds patience) {
     std::_Exit(0);
   });
   alarm(static_cast<unsigned>(patience.count()));
+}
+
+common::Result<void> check_thread_limit() {
+  std::promise<void> release;
+  const auto released = release.get_future().share();
+  std::vector<std::thread> threads;
+  bool enough = true;
+  try {
+    while (threads.size() < kThreads) threads.emplace_back([released] { released.wait(); });
+  } catch (const std::system_error&) {  // the limit
+    enough = false;
+  }
+  const std::size_t count = threads.size();
+  release.set_value();
+  for (auto& thread : threads) thread.join();
+  if (enough) return {};
+  return common::fail(common::ErrorKind::kRefused,
+                      "only " + std::to_string(count) + " of " + std::to_string(kThreads) + " threads can be had",
+                      "jitcd", "raise the limit of processes and threads (ulimit -u, or the control group's pids.max)");
 }
 
 std::uint64_t descriptor_limit() {

@@ -64,6 +64,10 @@ void end_process();
 // lock's file may stay; the lock does not.
 void end_within(std::chrono::seconds patience);
 
+// Fails when a limit on processes and threads leaves too few for a daemon: gRPC does not tell, it ends the process.
+// Call it before any thread starts that matters.
+common::Result<void> check_thread_limit();
+
 // How many descriptors one process may have.
 std::uint64_t descriptor_limit();
 

@@ -1,5 +1,13 @@
 #include "daemon/service/queries.h"
 
+#include <unistd.h>
+
+#include <chrono>
+
+#include "common/files.h"
+#include "common/identity.h"
+#include "common/utf8.h"
+
 namespace jitc::service {
 
 grpc::ServerUnaryReactor* answer_hello(const Services& services, grpc::CallbackServerContext& context,
@@ -8,8 +16,8 @@ grpc::ServerUnaryReactor* answer_hello(const Services& services, grpc::CallbackS
   asio::post(services.state, [&services, &request, &reply, reactor] {
     services.active();
     const auto identity = services.identity.get();
-    auto answer =
-        hello(request, {*identity, services.offered, services.engine.limits().slots, services.engine.budget()});
+    auto answer = hello(request, {*identity, services.offered, services.engine.limits().slots, services.engine.budget(),
+                                  services.figures(), services.enforcement()});
     if (!answer) return reactor->Finish(to_status(answer.error()));
     reply = std::move(*answer);
     reactor->Finish(grpc::Status::OK);
@@ -29,7 +37,7 @@ grpc::ServerUnaryReactor* answer_lookup(const Services& services, grpc::Callback
     const auto product = services.artifacts.look_up(key);
     reply.set_found(product != nullptr);
     if (product) *reply.mutable_artifact() = to_wire(Delivery{product, true, false, {}});
-    asio::post(services.state, [&services, hit = product != nullptr] { services.looked_up(hit); });
+    asio::post(services.state, [&services, key, hit = product != nullptr] { services.looked_up(key, hit); });
     reactor->Finish(grpc::Status::OK);
   });
   return reactor;
@@ -52,7 +60,29 @@ grpc::ServerUnaryReactor* answer_stats(const Services& services, grpc::CallbackS
   asio::post(services.state, [&services, &reply, reactor] {
     services.active();
     for (const auto& [name, value] : services.counters()) (*reply.mutable_counters())[name] = value;
+    for (const auto& [name, value] : services.gauges()) (*reply.mutable_gauges())[name] = value;
     reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+// Copied on the state thread, made into a message beside it.
+grpc::ServerUnaryReactor* answer_trace(const Services& services, grpc::CallbackServerContext& context,
+                                       v1::TraceReply& reply) {
+  auto* reactor = context.DefaultReactor();
+  asio::post(services.state, [&services, &reply, reactor] {
+    services.active();
+    auto snapshot = services.engine.trace().snapshot(std::chrono::steady_clock::now());
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    asio::post(services.io, [&reply, reactor, snapshot = std::move(snapshot), wall] {
+      reply = to_wire(snapshot);
+      reply.set_node(common::valid_utf8(common::host_name()));
+      reply.set_pid(getpid());
+      reply.set_version(common::build_version());
+      reply.set_now_unix_us(
+          static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(wall).count()));
+      reactor->Finish(grpc::Status::OK);
+    });
   });
   return reactor;
 }

@@ -1,4 +1,4 @@
-// Compiler.Hello, Lookup, Jobs, Stats: they change nothing.
+// Compiler.Hello, Lookup, Jobs, Stats, Trace: they change nothing.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -16,5 +16,7 @@ grpc::ServerUnaryReactor* answer_jobs(const Services& services, grpc::CallbackSe
                                       v1::JobsReply& reply);
 grpc::ServerUnaryReactor* answer_stats(const Services& services, grpc::CallbackServerContext& context,
                                        v1::StatsReply& reply);
+grpc::ServerUnaryReactor* answer_trace(const Services& services, grpc::CallbackServerContext& context,
+                                       v1::TraceReply& reply);
 
 }  // namespace jitc::service

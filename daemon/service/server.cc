@@ -56,6 +56,11 @@ grpc::ServerUnaryReactor* CompilerService::Drain(grpc::CallbackServerContext* co
   return carry_out_drain(services_, *context, *reply);
 }
 
+grpc::ServerUnaryReactor* CompilerService::Trace(grpc::CallbackServerContext* context, const v1::TraceRequest*,
+                                                 v1::TraceReply* reply) {
+  return answer_trace(services_, *context, *reply);
+}
+
 common::Result<void> Server::start() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

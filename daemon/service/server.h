@@ -33,6 +33,8 @@ class CompilerService final : public v1::Compiler::CallbackService {
                                   v1::StatsReply* reply) override;
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
                                   v1::DrainReply* reply) override;
+  grpc::ServerUnaryReactor* Trace(grpc::CallbackServerContext* context, const v1::TraceRequest* request,
+                                  v1::TraceReply* reply) override;
 
  private:
   const Services& services_;

@@ -15,6 +15,7 @@
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
 #include "daemon/service/engine.h"
+#include "daemon/service/figures.h"
 #include "daemon/service/installation_reader.h"
 #include "daemon/service/marshal.h"
 #include "daemon/service/peers.h"
@@ -52,8 +53,11 @@ struct Services {
   std::function<void(ReadingWaiter)> read_installation;  // has what enters keys changed on this node?
   std::function<void(int change)> calls_changed;         // compile calls that are open: one more, one less
   std::function<std::map<std::string, std::uint64_t>()> counters;
-  std::function<void()> active;  // somebody used the daemon: the idle clock starts anew
-  std::function<void(bool hit)> looked_up;
+  std::function<std::map<std::string, double>()> gauges;
+  std::function<const std::vector<Figure>&()> figures;  // what bounds the service, as last read
+  std::function<const std::string&()> enforcement;      // as the worker keeps limits
+  std::function<void()> active;                         // somebody used the daemon: the idle clock starts anew
+  std::function<void(const common::Digest& key, bool hit)> looked_up;
   std::function<void()> draining;  // Drain was asked for
   std::function<void()> drained;   // and nothing is left to finish
 };

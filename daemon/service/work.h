@@ -36,6 +36,7 @@ struct Product {
   double compile_seconds = 0;
   std::uint64_t peak_bytes = 0;
   std::vector<std::string> warnings;
+  bool degraded = false;                     // not compiled as asked
   std::shared_ptr<const std::string> bytes;  // the whole file
 };
 
@@ -50,6 +51,7 @@ struct Delivery {
 // ---- the worker's reports ---------------------------------------------------------------------------------------
 struct WorkerIdentity {
   std::string embedded_identity, triple, cpu, features;
+  std::string enforcement;  // how it keeps the limits of compiles, for people
   bool operator==(const WorkerIdentity&) const = default;
 };
 struct WorkerStarted {
@@ -81,10 +83,10 @@ using WorkerEvent = std::variant<WorkerIdentity, WorkerStarted, WorkerUsage, Wor
 struct JobView {
   std::uint64_t flight = 0;
   common::Digest key;
-  std::string name, client, phase;
+  std::string name, client, compiler, phase;
   std::uint32_t waiters = 0, place = 0, attempt = 0;
-  double elapsed_seconds = 0;
-  std::uint64_t predicted_bytes = 0, memory_bytes = 0;
+  double elapsed_seconds = 0, waiting_seconds = 0;
+  std::uint64_t predicted_bytes = 0, memory_bytes = 0, limit_bytes = 0;
 };
 
 struct DrainView {

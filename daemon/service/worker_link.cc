@@ -35,7 +35,7 @@ constexpr std::array<std::chrono::milliseconds, 4> kBackoff{
 
 // The worker in its own process group (a terminal's Ctrl-C is the daemon's to handle), with nothing of ours but the
 // standard streams and the channel.
-int spawn_worker(const std::string& path, int channel, pid_t& pid) {
+int spawn_worker(const std::string& path, std::vector<std::string> extra, int channel, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, channel, kWorkerChannel);  // clears close-on-exec
@@ -50,8 +50,10 @@ int spawn_worker(const std::string& path, int channel, pid_t& pid) {
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   std::string name = path, flag = "--fd", number = std::to_string(kWorkerChannel);
-  char* arguments[] = {name.data(), flag.data(), number.data(), nullptr};
-  const int error = posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments, environ);
+  std::vector<char*> arguments = {name.data(), flag.data(), number.data()};
+  for (std::string& word : extra) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int error = posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -72,7 +74,7 @@ common::Result<void> WorkerLink::spawn() {
   auto ends = worker::make_channel();
   if (!ends) return std::unexpected(ends.error());
   pid_t pid = 0;
-  if (const int error = spawn_worker(path_, ends->second.get(), pid); error != 0) {
+  if (const int error = spawn_worker(path_, arguments_, ends->second.get(), pid); error != 0) {
     return common::fail_errno(ErrorKind::kInternal, error, "the worker cannot be started", path_,
                               "install jitc-worker beside jitcd");
   }
@@ -108,7 +110,9 @@ common::Result<WorkerIdentity> WorkerLink::start(const std::function<bool()>& st
     auto event = from_wire(report, {});
     if (!event) return std::unexpected(event.error());
     ready_ = true;
-    return std::get<WorkerIdentity>(std::move(*event));
+    auto identity = std::get<WorkerIdentity>(std::move(*event));
+    enforcement_ = identity.enforcement;
+    return identity;
   }
 }
 
@@ -150,7 +154,8 @@ void WorkerLink::take(worker::Datagram datagram) {
   }
   if (const auto* identity = std::get_if<WorkerIdentity>(&*event)) {
     ready_ = true;
-    log_info("worker ready", {{"pid", std::to_string(pid_)}});
+    enforcement_ = identity->enforcement;
+    log_info("worker ready", {{"pid", std::to_string(pid_)}, {"enforcement", enforcement_}});
     return events_.restarted(*identity);
   }
   if (std::holds_alternative<WorkerFinished>(*event)) failures_ = 0;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/error.h"
 #include "common/files.h"
@@ -28,8 +29,8 @@ class WorkerLink {
     std::function<void(const WorkerIdentity&)> restarted;
   };
 
-  WorkerLink(asio::io_context& state, std::string path)
-      : state_(state), path_(std::move(path)), restart_timer_(state) {}
+  WorkerLink(asio::io_context& state, std::string path, std::vector<std::string> arguments)
+      : state_(state), path_(std::move(path)), arguments_(std::move(arguments)), restart_timer_(state) {}
   ~WorkerLink();
 
   // Starts the worker and waits until it is ready, or until `stopped` says so; meanwhile the state's other handlers
@@ -53,6 +54,7 @@ class WorkerLink {
   void reap();
   std::uint32_t restarts() const { return restarts_; }
   pid_t pid() const { return pid_; }
+  const std::string& enforcement() const { return enforcement_; }  // as it said when it was ready
 
  private:
   static constexpr std::uint32_t kHopelessAfter = 5;
@@ -69,6 +71,8 @@ class WorkerLink {
 
   asio::io_context& state_;
   std::string path_;
+  std::vector<std::string> arguments_;  // beyond the channel
+  std::string enforcement_;
   Events events_;
   pid_t pid_ = 0;  // 0: none
   std::unique_ptr<asio::posix::stream_descriptor> channel_;

@@ -1,5 +1,7 @@
 #include "daemon/store/store.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace jitc::store {
@@ -85,6 +87,38 @@ Cleaned Store::clean() {
   entries_ = cleaned.entries_left;
   publishes_since_scan_ = 0;
   return cleaned;
+}
+
+std::vector<common::Manifest> Store::newest_manifests(std::size_t most, std::chrono::milliseconds patience) const {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
+  std::vector<std::pair<FileTime, std::string>> entries;
+  for (const std::string& layer : reader_.layers()) {
+    std::vector<std::string> shards, names;
+    files_.list(layer + "/v1", shards);
+    for (const std::string& shard : shards) {
+      if (shard.size() != 2 || !in_time()) continue;
+      const std::string directory = layer + "/v1/" + shard;
+      names.clear();
+      files_.list(directory, names);
+      for (const std::string& name : names) {
+        FileInfo info;
+        if (!in_time()) break;
+        if (files_.status(directory + "/" + name, info) == 0 && info.regular) {
+          entries.emplace_back(info.used, directory + "/" + name);
+        }
+      }
+    }
+  }
+  std::ranges::sort(entries, std::greater<>());
+  if (entries.size() > most) entries.resize(most);
+  std::vector<common::Manifest> manifests;
+  for (const auto& [used, path] : entries) {
+    if (!in_time()) break;
+    if (auto manifest = common::read_manifest(path)) manifests.push_back(std::move(*manifest));
+  }
+  std::ranges::reverse(manifests);
+  return manifests;
 }
 
 Counters Store::counters() const {

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -70,6 +71,10 @@ class Store {
   // Removes the least recently used entries above the limits (never those used within the last hour), temporary files
   // of dead writers, old quarantined ones. One at a time on a node: beside another it returns at once, with nothing.
   Cleaned clean();
+
+  // The manifests of the last used artifacts of all layers, at most so many and only what is found within `patience`;
+  // the last used at the end. What cannot be read is left out.
+  std::vector<common::Manifest> newest_manifests(std::size_t most, std::chrono::milliseconds patience) const;
 
   Counters counters() const;
   std::uint64_t size_bytes() const { return bytes_; }  // at the last clean(), and what was published since

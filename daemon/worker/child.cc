@@ -63,8 +63,10 @@ Outcome compile(const v1::WorkerCommand::Start& start, std::vector<Fd> descripto
   auto job = read_job(start, std::move(descriptors));
   if (!job) return failed(Finished::CRASHED, job.error().thing + ": " + job.error().message);
   if (auto too_deep = check_stack(*job)) return std::move(*too_deep);
-  limit_compile(start.memory_limit_bytes(), start.cpu_seconds());
-  return start.compiler_path().empty() ? compile_embedded(*job, {.last = true}) : compile_external(*job);
+  // The embedded compiler says by itself that an allocation failed; the kernel's limit is behind that.
+  const bool embedded = start.compiler_path().empty();
+  limit_compile(embedded || !start.memory_kept_by_kernel() ? start.memory_limit_bytes() : 0, start.cpu_seconds());
+  return embedded ? compile_embedded(*job, {.last = true}) : compile_external(*job);
 }
 
 void serve_one() {

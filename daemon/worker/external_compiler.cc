@@ -128,6 +128,17 @@ std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   return pointers;
 }
 
+// Of each process, beside those that the tree has as a whole.
+struct Limits {
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t cpu_seconds = 0;
+};
+Limits limits_of(const v1::WorkerCommand::Start& start) {
+  Limits limits{.cpu_seconds = start.cpu_seconds()};
+  if (!start.memory_kept_by_kernel()) limits.memory_bytes = start.memory_limit_bytes();
+  return limits;
+}
+
 struct Ended {
   int status = 0;
   int exec_error = 0;  // not 0: the compiler could not be started
@@ -139,14 +150,13 @@ Ended run(const v1::WorkerCommand::Start& start, Step step, const std::string& d
   std::vector<std::string> environment = environment_of(start, directory);
   const std::vector<char*> words = pointers_to(command);
   const std::vector<char*> entries = pointers_to(environment);
-  const std::uint64_t memory = start.memory_limit_bytes();
-  const std::uint32_t cpu = start.cpu_seconds();
+  const Limits limits = limits_of(start);
   volatile int exec_error = 0;
   const pid_t pid = vfork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::signal(SIGPIPE, SIG_DFL);
-    limit_external(memory, cpu);
+    limit_external(limits.memory_bytes, limits.cpu_seconds);
     dup2(log.get(), STDOUT_FILENO);
     dup2(log.get(), STDERR_FILENO);
     close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -230,7 +240,11 @@ Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const
     if (diagnostic.severity() == "error") return failed(Finished::INVALID_SOURCE, diagnostic.message());
   }
   if (const std::string line = memory_complaint_in(log); !line.empty() && start.memory_limit_bytes() > 0) {
-    return failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit", line);
+    return failed(Finished::OUT_OF_MEMORY,
+                  start.memory_kept_by_kernel()
+                      ? "the compiler was refused memory below its limit (ulimit -v, or what the node overcommits)"
+                      : "the compiler ran out of memory under its limit",
+                  line);
   }
   if (const std::string line = dead_program_in(log); !line.empty()) {
     const bool timed_out = start.cpu_seconds() > 0 && line.find("CPU time limit") != std::string::npos &&

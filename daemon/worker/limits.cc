@@ -18,15 +18,15 @@
 #include <string>
 #include <string_view>
 
+#include "common/files.h"
+#include "daemon/worker/enforcement.h"
 #include "daemon/worker/process_tree.h"
 
 namespace jitc::worker {
 namespace {
 
 constexpr int kNice = 10;
-constexpr std::string_view kOomScore = "800";
-// Room for a child whose limit is below what it has already: it must be able to say so.
-constexpr std::uint64_t kLeastGrowth = 8 << 20;
+constexpr int kOomScore = 800;
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFaultDistance = 1 << 20;
 // What lies above the first frame (arguments, environment), and the gap that the kernel keeps below the stack.
@@ -88,6 +88,15 @@ void install_fault_handler() {
   sigaction(SIGSEGV, &action, nullptr);
 }
 
+// Never lowers what somebody has raised further.
+void raise_oom_score() {
+  const common::Fd file(open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
+  std::array<char, 16> text{};
+  if (!file || read(file.get(), text.data(), text.size() - 1) <= 0 || std::atoi(text.data()) >= kOomScore) return;
+  const std::string score = std::to_string(kOomScore);
+  [[maybe_unused]] const ssize_t written = pwrite(file.get(), score.data(), score.size(), 0);
+}
+
 double seconds_of(int who) {
   rusage usage{};
   getrusage(who, &usage);
@@ -128,12 +137,8 @@ void become_child(pid_t parent) {
   std::signal(SIGPIPE, SIG_IGN);
   set_hard_limit(RLIMIT_CORE, 0, 0);
   // Both may be refused; then the child is an ordinary process.
-  setpriority(PRIO_PROCESS, 0, kNice);
-  const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (score >= 0) {
-    [[maybe_unused]] const ssize_t written = write(score, kOomScore.data(), kOomScore.size());
-    close(score);
-  }
+  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNice);
+  raise_oom_score();
 }
 
 void limit_compile(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) {

@@ -72,6 +72,8 @@ std::optional<Arguments> parse(int count, char** words) {
       arguments.options.idle = std::chrono::seconds(*number);
     } else if (name == "--stall-seconds") {
       arguments.options.stall = std::chrono::seconds(*number);
+    } else if (name == "--control-groups") {
+      arguments.options.control_groups = *number != 0;
     } else {
       return std::nullopt;
     }
@@ -85,7 +87,7 @@ int main(int count, char** arguments) {
   const auto parsed = parse(count, arguments);
   if (!parsed) {
     std::fprintf(stderr,
-                 "usage: jitc-worker --fd N [--idle-seconds N] [--stall-seconds N]\n"
+                 "usage: jitc-worker --fd N [--idle-seconds N] [--stall-seconds N] [--control-groups 0|1]\n"
                  "--fd is a SOCK_SEQPACKET socket; jitcd starts it\n");
     return kExitUsage;
   }

@@ -50,17 +50,18 @@ bool is_alive(pid_t pid) {
   return state != std::string::npos && status[state + 2] != 'Z' && status[state + 2] != 'X';
 }
 
-// Kills them and waits until the kernel has ended them, by their pidfds, not longer than a pass may take.
-void kill_all(const std::vector<pid_t>& processes) {
-  std::vector<common::Fd> handles;
-  for (const pid_t pid : processes) {
-    handles.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    kill(pid, SIGKILL);
-  }
-  for (const common::Fd& handle : handles) {
-    pollfd ended{handle.get(), POLLIN, 0};
-    if (handle) poll(&ended, 1, kPassMilliseconds);
-  }
+// Its own and that of the children that it has reaped.
+std::uint64_t cpu_ticks_of(pid_t pid) {
+  // pid (name) state ..., where the name may hold anything; then user and system time, own and of reaped children.
+  constexpr std::size_t kUserTime = 10;
+  constexpr std::size_t kTimes = 4;
+  const std::string status = read_proc(pid, "stat");
+  const std::size_t end = status.rfind(") ");
+  if (end == std::string::npos) return 0;
+  const std::vector<std::uint64_t> fields = numbers_in(std::string_view(status).substr(end));
+  std::uint64_t used = 0;
+  for (std::size_t i = 0; i < kTimes && kUserTime + i < fields.size(); ++i) used += fields[kUserTime + i];
+  return used;
 }
 
 }  // namespace
@@ -96,28 +97,29 @@ std::vector<pid_t> descendants(pid_t root) {
   return found;
 }
 
-std::uint64_t tree_bytes(pid_t root) {
-  std::uint64_t bytes = memory_of(root).resident;
-  for (const pid_t pid : descendants(root)) bytes += memory_of(pid).resident;
-  return bytes;
-}
-
-double tree_cpu_seconds(pid_t root) {
+TreeUse use_of_tree(pid_t root) {
   static const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   std::vector<pid_t> tree = descendants(root);
   tree.push_back(root);
-  std::uint64_t used = 0;
+  TreeUse use;
+  use.processes = tree.size();
   for (const pid_t pid : tree) {
-    // pid (name) state ..., where the name may hold anything; then user and system time, own and of reaped children.
-    constexpr std::size_t kUserTime = 10;
-    constexpr std::size_t kTimes = 4;
-    const std::string status = read_proc(pid, "stat");
-    const std::size_t end = status.rfind(") ");
-    if (end == std::string::npos) continue;
-    const std::vector<std::uint64_t> fields = numbers_in(std::string_view(status).substr(end));
-    for (std::size_t i = 0; i < kTimes && kUserTime + i < fields.size(); ++i) used += fields[kUserTime + i];
+    use.resident_bytes += memory_of(pid).resident;
+    use.cpu_seconds += static_cast<double>(cpu_ticks_of(pid)) / ticks;
   }
-  return static_cast<double>(used) / ticks;
+  return use;
+}
+
+void kill_all(const std::vector<pid_t>& processes) {
+  std::vector<common::Fd> handles;
+  for (const pid_t pid : processes) {
+    handles.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    kill(pid, SIGKILL);
+  }
+  for (const common::Fd& handle : handles) {
+    pollfd ended{handle.get(), POLLIN, 0};
+    if (handle) poll(&ended, 1, kPassMilliseconds);
+  }
 }
 
 void end_descendants(pid_t root) {

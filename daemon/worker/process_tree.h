@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,13 +19,18 @@ Memory memory_of(pid_t pid);  // zeros: no such process
 std::vector<pid_t> children_of(pid_t pid);
 // Living descendants, without the root; zombies are left out.
 std::vector<pid_t> descendants(pid_t root);
-// Resident bytes of the whole tree.
-std::uint64_t tree_bytes(pid_t root);
+// What a tree holds and has used, as one look at it shows.
+struct TreeUse {
+  std::uint64_t resident_bytes = 0;  // the sum: what processes share counts for each of them
+  std::size_t processes = 0;
+  // CPU time. Not monotonic: what a process used goes to its parent when it is reaped. Two equal values mean that
+  // nothing ran in between (to the kernel's clock tick).
+  double cpu_seconds = 0;
+};
+TreeUse use_of_tree(pid_t root);
 
-// CPU time that the tree used; seconds. Not monotonic: what a process used goes to its parent when it is reaped. Two
-// equal values mean that nothing ran in between (to the kernel's clock tick).
-double tree_cpu_seconds(pid_t root);
-
+// Kills them and waits until the kernel has ended them, by their pidfds, for 200 ms each at most.
+void kill_all(const std::vector<pid_t>& processes);
 // SIGKILL to every descendant until none is left (bounded). The root must be this process or be stopped, lest it make
 // new ones meanwhile.
 void end_descendants(pid_t root);

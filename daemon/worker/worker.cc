@@ -18,8 +18,8 @@
 
 #include "daemon/worker/host.h"
 #include "daemon/worker/job.h"
-#include "daemon/worker/limits.h"
 #include "daemon/worker/process_tree.h"
+#include "daemon/worker/verdict.h"
 
 namespace jitc::worker {
 namespace {
@@ -30,6 +30,8 @@ using common::Result;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSamplePeriod{250};
+// RLIMIT_CPU ends a single process at its limit; the sum of a tree's processes is looked at beyond that.
+constexpr std::uint32_t kCpuGrace = 2;
 // What one job takes of this process's descriptors: its own, a directory, the child's channel and log.
 constexpr int kJobDescriptors = 8;
 constexpr int kChildDescriptors = 2;
@@ -53,7 +55,11 @@ std::string log_of(const Child& child) {
 }  // namespace
 
 Worker::Worker(Fd daemon, WorkerOptions options)
-    : daemon_(std::move(daemon)), options_(options), outbox_(daemon_.get()), processors_(processors()) {}
+    : daemon_(std::move(daemon)),
+      options_(options),
+      outbox_(daemon_.get()),
+      enforcement_(choose_enforcement(options.control_groups)),
+      processors_(processors()) {}
 
 Worker::~Worker() {
   for (auto& [pid, member] : members_) {
@@ -105,6 +111,7 @@ Result<void> Worker::watch(int fd, std::uint32_t events, int operation) {
 Result<void> Worker::announce() {
   v1::WorkerReport report;
   *report.mutable_ready() = describe_host();
+  report.mutable_ready()->set_enforcement(enforcement_->description());
   return outbox_.send(report);
 }
 
@@ -187,7 +194,7 @@ Result<void> Worker::start_waiting() {
     if (member) {
       done = begin(**member, std::move(job));
     } else {
-      Running running{std::move(job.start), job.arrived};
+      Running running{std::move(job.start), job.arrived, {}};
       done = answer(running, failed(Finished::CRASHED, common::to_line(member.error())).finished, {});
     }
     if (!done) return done;
@@ -220,15 +227,18 @@ bool Worker::has_room(int descriptors) const {
 }
 
 Result<void> Worker::begin(Member& member, Waiting job) {
+  const TreeUse use = use_of_tree(member.child.pid);
+  member.bounds->limit_memory(job.start.memory_limit_bytes(), use);
   v1::WorkerCommand forwarded;
   *forwarded.mutable_start() = job.start;
+  forwarded.mutable_start()->set_memory_kept_by_kernel(member.bounds->kept_by_kernel());
   std::vector<int> numbers;
   for (const Fd& descriptor : job.descriptors) numbers.push_back(descriptor.get());
   v1::WorkerReport report;
   report.mutable_started()->set_job(job.start.job());
   report.mutable_started()->set_pid(member.child.pid);
   member.is_ready = false;
-  member.running = Running{std::move(job.start), job.arrived};
+  member.running = Running{std::move(job.start), job.arrived, use};
   // A child that died meanwhile is told of by SIGCHLD, and answered for then.
   (void)send_message(member.child.channel.get(), forwarded, numbers);
   if (auto sent = outbox_.send(report); !sent) return sent;
@@ -243,7 +253,7 @@ Result<void> Worker::cancel(std::uint64_t job) {
   }
   const auto waits = std::ranges::find_if(waiting_, [job](const Waiting& one) { return one.start.job() == job; });
   if (waits == waiting_.end()) return {};  // running, or unknown: then it has been answered already
-  Running running{std::move(waits->start), waits->arrived};
+  Running running{std::move(waits->start), waits->arrived, {}};
   waiting_.erase(waits);
   return answer(running, failed(Finished::CANCELLED, "cancelled").finished, {});
 }
@@ -268,7 +278,9 @@ Result<Worker::Member*> Worker::add_member(Warmth warmth) {
     return std::unexpected(watched.error());
   }
   const pid_t pid = child->pid;
-  return &members_.insert_or_assign(pid, Member{std::move(*child), false, {}}).first->second;
+  // It waits for its job, so no compiler was started before it is within its bounds.
+  auto bounds = enforcement_->bounds_of(pid);
+  return &members_.insert_or_assign(pid, Member{std::move(*child), std::move(bounds), false, {}}).first->second;
 }
 
 Result<Worker::Member*> Worker::member_for_job() {
@@ -321,6 +333,13 @@ Result<void> Worker::take_report(Member& member, bool& closed) {
   }
   if (!report.has_finished() || !member.running || member.running->ending != Ending::kNone) return {};
   Fd elf = datagram->descriptors.empty() ? Fd() : std::move(datagram->descriptors.front());
+  note_breach(member);
+  if (member.running->breach && report.finished().outcome() != Finished::DONE) {
+    // The kernel killed a process below the child, which tells of a compiler that died.
+    Outcome breached = outcome_of(*member.running->breach);
+    breached.finished.set_log(report.finished().log());
+    return answer(*member.running, std::move(breached.finished), {});
+  }
   return answer(*member.running, std::move(*report.mutable_finished()), std::move(elf));
 }
 
@@ -361,6 +380,8 @@ Result<void> Worker::reap() {
     if (auto buried = bury(std::move(member), status); !buried) return buried;
   }
   end_strays();
+  untidy_ = !enforcement_->tidy();
+  if (untidy_) arm_timer();
   deaf_ = false;
   return start_waiting();
 }
@@ -377,44 +398,16 @@ Result<void> Worker::bury(Member member, int status) {
     if (auto taken = take_report(member, closed); !taken) return taken;
   }
   if (running.answered) return {};
-  return answer(running, verdict(running, member.child, status), {});
-}
-
-Finished Worker::verdict(const Running& running, const Child& child, int status) const {
-  const std::string log = log_of(child);
-  Outcome outcome;
-  if (running.ending == Ending::kCancelled) {
-    outcome = failed(Finished::CANCELLED, "cancelled");
-  } else if (running.ending == Ending::kOverLimit) {
-    outcome = failed(Finished::OUT_OF_MEMORY, "the compile grew beyond its memory limit",
-                     "sampled: its processes held " + std::to_string(running.peak_bytes) + " bytes, the limit is " +
-                         std::to_string(running.start.memory_limit_bytes()));
-  } else if (running.ending == Ending::kStalled) {
-    outcome = failed(
-        Finished::TIMED_OUT, "the compile did nothing for " + std::to_string(options_.stall.count()) + " s",
-        "sampled: its processes used no CPU time meanwhile; before, " + std::to_string(running.cpu_seconds) + " s");
-  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOutOfMemory) {
-    outcome = failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit",
-                     "exit code " + std::to_string(kExitOutOfMemory) + ": " + log);
-  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDeepSource) {
-    outcome = failed(Finished::INVALID_SOURCE,
-                     "the source nests, or chains, more deeply than the compiler's stack of " +
-                         std::to_string(stack_bytes() >> 20) + " MiB takes: name sub-expressions",
-                     "exit code " + std::to_string(kExitDeepSource) + ": " + log);
-  } else if (WIFEXITED(status)) {
-    outcome = failed(Finished::CRASHED, "the compile child ended with status " + std::to_string(WEXITSTATUS(status)) +
-                                            (log.empty() ? "" : ": " + log));
-  } else if (WTERMSIG(status) == SIGXCPU) {
-    outcome = failed(Finished::TIMED_OUT,
-                     "the compile used up its " + std::to_string(running.start.cpu_seconds()) + " s of CPU time",
-                     name_of_signal(SIGXCPU));
-  } else {
-    outcome = failed(Finished::CRASHED, "the compile child was ended by " + name_of_signal(WTERMSIG(status)) +
-                                            (log.empty() ? "" : ": " + log));
-  }
-  outcome.finished.set_log(log);
-  fit_into_datagram(outcome.finished);
-  return std::move(outcome.finished);
+  note_breach(member);
+  return answer(running,
+                verdict({.start = running.start,
+                         .ending = running.ending,
+                         .breach = running.breach,
+                         .cpu_seconds = running.use.cpu_seconds,
+                         .stall = options_.stall,
+                         .status = status,
+                         .log = log_of(member.child)}),
+                {});
 }
 
 // Children that are not ours came from a supervisor that was killed; nobody waits for them.
@@ -432,7 +425,7 @@ void Worker::arm_timer() {
     value.tv_sec = time.count() / 1000;
     value.tv_nsec = time.count() % 1000 * 1'000'000;
   };
-  if (running_count() > 0) {
+  if (running_count() > 0 || untidy_) {
     set(when.it_value, kSamplePeriod);
   } else if (spare_count() > 0) {
     const auto idle = std::chrono::duration_cast<milliseconds>(Clock::now() - last_start_);
@@ -451,6 +444,7 @@ Result<void> Worker::tick() {
   for (auto& [pid, member] : members_) {
     if (member.running && !member.running->answered) sample(pid, member);
   }
+  untidy_ = !enforcement_->tidy();
   auto reported = report_usage();
   arm_timer();
   return reported;
@@ -458,15 +452,23 @@ Result<void> Worker::tick() {
 
 void Worker::sample(pid_t pid, Member& member) {
   Running& running = *member.running;
-  const std::uint64_t limit = running.start.memory_limit_bytes();
-  const std::uint64_t bytes = tree_bytes(pid);
-  running.peak_bytes = std::max(running.peak_bytes, bytes);
-  if (limit > 0 && bytes > limit) end_job(member, Ending::kOverLimit);
-  const double cpu = tree_cpu_seconds(pid);
-  // Counted in samples, not by the clock: a batch system may stop this process and its compiles for hours.
-  running.stalled = cpu == running.cpu_seconds ? running.stalled + kSamplePeriod : milliseconds(0);
-  running.cpu_seconds = cpu;
-  if (running.stalled >= options_.stall) end_job(member, Ending::kStalled);
+  const double cpu_before = running.use.cpu_seconds;
+  running.use = use_of_tree(pid);
+  note_breach(member);
+  running.ran += kSamplePeriod;
+  running.stalled = running.use.cpu_seconds == cpu_before ? running.stalled + kSamplePeriod : milliseconds(0);
+  const std::uint32_t cpu_limit = running.start.cpu_seconds();
+  if (running.breach) return end_job(member, Ending::kBreach);
+  if (running.stalled >= options_.stall) return end_job(member, Ending::kStalled);
+  if (cpu_limit == 0) return;
+  if (running.use.cpu_seconds > cpu_limit + kCpuGrace) return end_job(member, Ending::kCpuTime);
+  if (running.ran > std::chrono::seconds(cpu_limit) * kTimePerCpuTime) end_job(member, Ending::kTime);
+}
+
+void Worker::note_breach(Member& member) {
+  Running& running = *member.running;
+  running.peak_bytes = std::max({running.peak_bytes, running.use.resident_bytes, member.bounds->peak_bytes()});
+  if (!running.breach) running.breach = member.bounds->breach(running.use);
 }
 
 Result<void> Worker::report_usage() {
@@ -479,7 +481,7 @@ Result<void> Worker::report_usage() {
     } else if (!member.running->answered) {
       auto& one = *usage.add_jobs();
       one.set_job(member.running->start.job());
-      one.set_bytes(tree_bytes(pid));
+      one.set_bytes(member.running->use.resident_bytes);
     }
   }
   usage.set_spare_bytes(spare_bytes);
@@ -491,6 +493,7 @@ void Worker::end_job(Member& member, Ending ending) {
   if (member.running->answered || member.running->ending != Ending::kNone) return;
   member.running->ending = ending;
   end_tree(member.child.pid);
+  member.bounds->end_processes();
 }
 
 }  // namespace jitc::worker

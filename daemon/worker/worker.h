@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "common/files.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/child.h"
+#include "daemon/worker/enforcement.h"
+#include "daemon/worker/verdict.h"
 #include "daemon/worker/workspace.h"
 
 namespace jitc::worker {
@@ -23,6 +26,7 @@ namespace jitc::worker {
 struct WorkerOptions {
   std::chrono::seconds idle{60};    // without a job: then the spares are released
   std::chrono::seconds stall{120};  // a compile whose processes use no CPU time for so long is ended
+  bool control_groups = true;       // where they can be made
 };
 
 class Worker {
@@ -37,18 +41,20 @@ class Worker {
  private:
   using Clock = std::chrono::steady_clock;
 
-  enum class Ending { kNone, kCancelled, kOverLimit, kStalled };
   struct Running {
     v1::WorkerCommand::Start start;
     Clock::time_point started;
-    std::uint64_t peak_bytes = 0;  // sampled, of the whole tree
-    double cpu_seconds = 0;        // the same
-    std::chrono::milliseconds stalled{0};
+    TreeUse use;  // the last sample
+    std::uint64_t peak_bytes = 0;
+    // Counted in samples, not by the clock: a batch system may stop this process and its compiles for hours.
+    std::chrono::milliseconds ran{0}, stalled{0};
     Ending ending = Ending::kNone;
+    std::optional<Breach> breach;
     bool answered = false;
   };
   struct Member {
     Child child;
+    std::unique_ptr<TreeBounds> bounds;
     bool is_ready = false;  // an exercised spare
     std::optional<Running> running;
   };
@@ -85,7 +91,7 @@ class Worker {
   common::Result<void> reap();
   common::Result<void> bury(Member member, int status);
   common::Result<void> answer(Running& running, v1::WorkerReport::Finished finished, common::Fd elf);
-  v1::WorkerReport::Finished verdict(const Running& running, const Child& child, int status) const;
+  static void note_breach(Member& member);
   void end_strays();
 
   common::Result<void> tick();
@@ -103,9 +109,11 @@ class Worker {
   common::Fd signals_;
   common::Fd timer_;
   Workspace workspace_;
+  std::unique_ptr<Enforcement> enforcement_;
   Members members_;
   std::deque<Waiting> waiting_;
-  bool deaf_ = false;  // no descriptors to take a command with, until a child ends
+  bool deaf_ = false;    // no descriptors to take a command with, until a child ends
+  bool untidy_ = false;  // a control group is still in use although its tree has ended
   std::uint32_t wanted_spares_ = 0;
   bool spares_released_ = false;  // after idleness, until the next job
   Clock::time_point last_start_ = Clock::now();

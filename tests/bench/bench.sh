@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bench.sh BUILD [cold|hits|herd|memory|graph|all]: measurements with a daemon of their own, beside gcc, ccache and SymPy.
+# bench.sh BUILD [cold|hits|herd|memory|graph|all|node|prediction]: measurements with a daemon of their own, beside gcc,
+# ccache and SymPy. `node` (a quarter of an hour) and `prediction` (minutes) are not among `all`.
 set -euo pipefail
 
 build=$1
@@ -16,8 +17,14 @@ finish() {
 }
 trap finish EXIT
 
+if [[ $name == prediction ]]; then
+  /usr/bin/python3 "$here/prediction.py" "$build/bin" "$scratch"
+  exit
+fi
+
 /usr/bin/python3 "$here/share.py" "$corpus/vp_stokes_3d" >"$scratch/stokes_shared.c"
 gunzip -c "$corpus/level_sets_16/tree.c.gz" >"$scratch/level_sets_16.c"
+cp "$corpus/vp_stokes_3d/tree.c" "$scratch/vp_stokes_3d.c"
 if [[ $name == all || $name == hits ]] && ! command -v ccache >/dev/null; then
   echo "bench: ccache, the peer of 'hits', is missing: apt-get install ccache" >&2
   exit 1
@@ -28,12 +35,15 @@ if [[ $name == all || $name == graph ]]; then
 fi
 
 printf '%s, %s processors, %s; load %s\n' "$(uname -sr)" "$(nproc)" "$(gcc --version | head -n 1)" "$(cut -d' ' -f1-3 /proc/loadavg)"
+case $name in
+  all) names=(cold hits herd memory graph) ;; # node takes a quarter of an hour: by name only
+  node)
+    names=(node jitter)
+    export JITC_MEMORY_BUDGET=1200M
+    ;;
+  *) names=("$name") ;;
+esac
 "$build/bin/jitc" daemon start >/dev/null
-if [[ $name == all ]]; then
-  names=(cold hits herd memory graph)
-else
-  names=("$name")
-fi
 for each in "${names[@]}"; do
   "$build/tests/jitc-bench" "$each" "$build/bin" "$scratch"
 done

@@ -9,13 +9,11 @@
 
 int main(int argc, char** argv) {
   using namespace jitc;
-  const std::map<std::string, void (*)(const bench::Places&)> benches{{"cold", bench::cold},
-                                                                      {"hits", bench::hits},
-                                                                      {"herd", bench::herd},
-                                                                      {"memory", bench::memory},
-                                                                      {"graph", bench::graph}};
+  const std::map<std::string, void (*)(const bench::Places&)> benches{
+      {"cold", bench::cold},   {"hits", bench::hits}, {"herd", bench::herd},    {"memory", bench::memory},
+      {"graph", bench::graph}, {"node", bench::node}, {"jitter", bench::jitter}};
   if (argc != 4 || !benches.contains(argv[1]))
-    bench::give_up("usage: jitc-bench cold|hits|herd|memory|graph BIN SCRATCH");
+    bench::give_up("usage: jitc-bench cold|hits|herd|memory|graph|node|jitter BIN SCRATCH");
   const auto settings = common::Settings::load();
   if (!settings) bench::give_up(common::to_line(settings.error()));
   bench::Places places;

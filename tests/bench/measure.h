@@ -18,7 +18,6 @@ namespace jitc::bench {
 // Where things are; filled from the command line and environment by main.
 struct Places {
   std::string bin;          // jitc, jitcd
-  std::string corpus;       // problems with C text
   std::string scratch;      // a directory for outputs
   std::string runtime_dir;  // of the daemon that bench.sh started
   std::string store;
@@ -55,5 +54,7 @@ void hits(const Places& places);
 void herd(const Places& places);
 void memory(const Places& places);
 void graph(const Places& places);
+void node(const Places& places);
+void jitter(const Places& places);
 
 }  // namespace jitc::bench

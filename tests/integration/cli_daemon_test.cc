@@ -1,17 +1,13 @@
 // `jitc` with the real daemon: starting it, stopping it, and what happens when it is stopped or killed.
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pty.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <regex>
 
 #include "tests/support/command.h"
+#include "tests/support/pseudo_terminal.h"
 
 namespace jitc {
 namespace {
@@ -165,49 +161,15 @@ TEST_F(CliDaemonTest, TheCacheIsTheDaemonsStore) {
   EXPECT_THAT(verified.err, HasSubstr("1 good, 0 corrupt, 0 unreadable"));
 }
 
-// A terminal whose other end the test reads.
-class PseudoTerminal {
- public:
-  PseudoTerminal() {
-    int master = -1, slave = -1;
-    if (::openpty(&master, &slave, name_.data(), nullptr, nullptr) != 0) return;  // no /dev/pts here
-    master_ = common::Fd(master);
-    slave_ = common::Fd(slave);  // kept open: no end of file between two writers
-    ::fcntl(master, F_SETFD, FD_CLOEXEC);
-    ::fcntl(slave, F_SETFD, FD_CLOEXEC);
-  }
-  explicit operator bool() const { return static_cast<bool>(master_); }
-  std::string name() const { return name_.data(); }
-  // Waits until what was shown matches; everything that was shown.
-  std::string wait_for(const std::regex& expected, std::chrono::seconds patience) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    std::array<char, 4096> buffer;
-    while (!std::regex_search(shown_, expected)) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-      pollfd waiting = {master_.get(), POLLIN, 0};
-      if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) break;
-      const ssize_t got = ::read(master_.get(), buffer.data(), buffer.size());
-      if (got <= 0) break;
-      shown_.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-    return shown_;
-  }
-
- private:
-  std::array<char, 64> name_{};
-  common::Fd master_, slave_;
-  std::string shown_;
-};
-
 TEST_F(CliDaemonTest, ATerminalShowsPhasePlaceSecondsAndMemory) {
   environment["JITC_MAX_COMPILERS"] = "1";
   ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
   // It keeps a compiler busy for longer than the test looks.
   const std::string large = testing::run({"/bin/sh", "-c", "exec gunzip -c " JITC_LARGE_SOURCE}).out;
   ASSERT_FALSE(large.empty());
-  PseudoTerminal first, second;
+  testing::PseudoTerminal first, second;
   if (!first || !second) GTEST_SKIP() << "no pseudo-terminals here";
-  const auto start = [&](const PseudoTerminal& terminal, const std::string& file) {
+  const auto start = [&](const testing::PseudoTerminal& terminal, const std::string& file) {
     return std::make_unique<Process>(
         std::vector<std::string>{"/bin/sh", "-c",
                                  "exec \"$0\" submit --flag=-fmath-errno --share=0 \"$1\" 2>" + terminal.name(),

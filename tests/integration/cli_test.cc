@@ -209,6 +209,50 @@ TEST_F(CliTest, WhatWasCompiledAndNotKeptSaysWhyAndWhatToDo) {
   EXPECT_EQ(read(copy), FakeDaemon::artifact("f"));
 }
 
+TEST_F(CliTest, WhatWasTriedIsToldAndOtherFlagsAreWarnedOf) {
+  const std::string file = write("f.c", kSource);
+  FakeDaemon daemon(socket, {.compile = [](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::Artifact answer;  // without a path
+                      answer.set_degraded(true);
+                      answer.add_rungs("out of memory: tried again alone");
+                      answer.add_rungs("out of memory: compiled with -O1 instead of -O0 alone");
+                      answer.add_warnings("not kept in the store: compiled with -O1 instead of -O0");
+                      FakeDaemon::send_artifact(events, FakeDaemon::artifact("f"), answer);
+                      return grpc::Status::OK;
+                    }});
+  const std::string copy = directory.path() + "/copy.so";
+  const auto done = jitc({"submit", "--json", "-o", copy, file});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(read(copy), FakeDaemon::artifact("f"));
+  EXPECT_THAT(done.err, HasSubstr("note: out of memory: tried again alone"));
+  EXPECT_THAT(done.err, HasSubstr("note: out of memory: compiled with -O1 instead of -O0 alone"));
+  EXPECT_THAT(done.err, HasSubstr("warning: not kept in the store: compiled with -O1 instead of -O0"));
+  const auto object = json::parse(done.out);
+  EXPECT_EQ(object["degraded"], true);
+  EXPECT_EQ(object["rungs"].size(), 2U);
+  const auto without = jitc({"submit", file});  // no file to name
+  EXPECT_EQ(without.exit_code, 7);
+  EXPECT_THAT(without.err, HasSubstr("compiled, but not kept in the store: compiled with -O1 instead of -O0"));
+  EXPECT_THAT(without.err, HasSubstr("-o FILE"));
+}
+
+TEST_F(CliTest, AFailureSaysWhatWasTriedAndWhenToAskAgain) {
+  FakeDaemon daemon(socket, {.compile = [](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::CompileEvent event;
+                      auto& failure = *event.mutable_finished()->mutable_failure();
+                      failure.set_kind(v1::OUT_OF_MEMORY);
+                      failure.add_rungs("tried again alone");
+                      failure.set_retry_after_seconds(12);
+                      events.Write(event);
+                      return grpc::Status::OK;
+                    }});
+  const auto done = jitc({"submit", "--json", write("f.c", kSource)});
+  EXPECT_EQ(done.exit_code, 5);
+  EXPECT_THAT(done.err, HasSubstr("before: tried again alone"));
+  EXPECT_EQ(json::parse(done.out)["error"]["retry_after_seconds"], 12);
+  EXPECT_EQ(daemon.compiles(), 1);  // when is the caller's to decide
+}
+
 TEST_F(CliTest, SeveralFilesAreAskedForAtOnceAndAnsweredInOrder) {
   constexpr int kFiles = 12;
   std::latch all_there(kFiles);
@@ -358,7 +402,7 @@ TEST_F(CliTest, StatsAreFlatJson) {
   const auto done = jitc({"stats", "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(json::parse(done.out), (json{{"requests", 5'000'000'000}, {"hits", 2}}));
-  EXPECT_THAT(jitc({"stats"}).out, HasSubstr("requests                 5000000000\n"));
+  EXPECT_THAT(jitc({"stats"}).out, HasSubstr("requests                  5000000000  requests of every kind"));
 }
 
 TEST_F(CliTest, CacheListsShowsAndVerifies) {

@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "common/identity.h"
@@ -198,6 +201,48 @@ TEST(DaemonEnd, WorkerThatAlwaysDiesGivesATypedFailure) {
     EXPECT_TRUE(compile(*daemon.stub(), request_for("int f;\n")).finished().has_artifact());
     EXPECT_EQ(daemon.stats().at("worker_restarts"), 2u);
   }
+}
+
+// A worker that ends before it is ready, after one that did well, until it is mended.
+struct FragileWorker {
+  explicit FragileWorker(const std::string& directory)
+      : path(directory + "/worker"),
+        starts(directory + "/starts"),
+        broken(directory + "/broken"),
+        up(directory + "/up") {
+    if (mkfifo(up.c_str(), 0600) != 0) throw std::runtime_error("no FIFO");
+    std::ofstream(path) << "#!/bin/sh\necho start >> " << starts << "\n[ -e " << broken << " ] && exit 1\n"
+                        << "[ -e " << starts << ".told ] && echo > " << up << "\nexec " << JITC_STAND_IN_WORKER
+                        << " \"$@\"\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  std::size_t count() const {
+    const auto text = common::read_file(starts).value_or("");
+    return std::ranges::count(text, '\n');
+  }
+  std::string path, starts, broken, up;
+};
+
+TEST(DaemonEnd, WorkerThatDiesAtEveryStartIsStartedEverMoreRarelyUntilItIsMended) {
+  TemporaryDirectory directory;
+  const FragileWorker worker(directory.path());
+  TestDaemon daemon({.worker = worker.path});
+  std::ofstream(worker.broken).put('\n');
+  kill(daemon.children().at(0), SIGKILL);
+  // Held back while it may yet come; the error is told once it died five times in a row.
+  const auto waited = compile(*daemon.stub(), request_for("int f;\n"));
+  EXPECT_EQ(waited.failure().kind(), v1::INTERNAL);
+  EXPECT_THAT(waited.failure().message(), HasSubstr("dies at every start"));
+  const auto at_once = compile(*daemon.stub(), request_for("int g;\n"));
+  EXPECT_EQ(at_once.failure().kind(), v1::INTERNAL);
+  EXPECT_THAT(worker.count(), ::testing::AllOf(::testing::Ge(5u), ::testing::Le(7u)));
+  std::ofstream(worker.starts + ".told").put('\n');
+  std::filesystem::remove(worker.broken);
+  EXPECT_TRUE(std::ifstream(worker.up).get() > 0) << "waits for the next start";
+  while (!compile(*daemon.stub(), request_for("int h;\n")).finished().has_artifact()) {  // until it is ready
+  }
+  EXPECT_TRUE(compile(*daemon.stub(), request_for("int f;\n")).finished().has_artifact()) << "not remembered";
+  EXPECT_EQ(daemon.stats().at("running"), 0u);
 }
 
 TEST(DaemonEnd, KilledCompilerIsStartedAgain) {

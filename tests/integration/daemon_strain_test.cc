@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -105,6 +107,122 @@ TEST(DaemonStrain, ClientsKilledAtAnyByteLeaveNothing) {
   EXPECT_EQ(stats.at("worker_restarts"), 0u);
   daemon.signal(SIGTERM);
   EXPECT_EQ(daemon.wait(), 0);
+}
+
+// Calls that nobody reads.
+struct Call {
+  Call(v1::Compiler::Stub& stub, const std::string& source, const std::string& job) {
+    auto request = request_for(source);
+    request.set_job(job);
+    reader = stub.Compile(&context, request);
+  }
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::CompileEvent>> reader;
+};
+
+v1::JobsReply jobs_of(v1::Compiler::Stub& stub) {
+  grpc::ClientContext context;
+  v1::JobsReply jobs;
+  EXPECT_TRUE(stub.Jobs(&context, {}, &jobs).ok());
+  return jobs;
+}
+
+TEST(DaemonStrain, OneBehindAHundredOfAnotherStartsWithinTheLimit) {
+  constexpr int kLimit = 2, kMany = 100;
+  TestDaemon daemon({.arguments = {"--max-compilers", std::to_string(kLimit)}, .environment = {"JITC_GRACE=0"}});
+  Gate gate(daemon.directory() + "/gate");
+  const auto stub = daemon.stub();
+  std::vector<std::unique_ptr<Call>> calls;
+  const auto submit = [&](int number, const char* job) {
+    calls.push_back(std::make_unique<Call>(*stub, gate.line() + "int f" + std::to_string(number) + ";\n", job));
+    while (jobs_of(*stub).jobs_size() < static_cast<int>(calls.size())) {
+    }
+  };
+  for (int i = 0; i < kMany; ++i) submit(i, "A");
+  submit(kMany, "B");
+  for (;;) {
+    const auto jobs = jobs_of(*stub);
+    int running = 0, left = 0;
+    bool is_turn = false;
+    for (const auto& job : jobs.jobs()) {
+      running += job.phase() == "running";
+      left += job.job() == "A";
+      is_turn |= job.job() == "B" && job.phase() == "running";
+    }
+    EXPECT_LE(running, kLimit);
+    if (is_turn) break;
+    ASSERT_LT(kMany - left, kLimit) << "completed, and it is not the other's turn";
+    if (running == kLimit) gate.release();
+  }
+  for (const auto& call : calls) call->context.TryCancel();
+  for (const auto& call : calls) call->reader->Finish();
+}
+
+// No lock is coarse enough to keep one of them from its compiler.
+TEST(DaemonStrain, AsManySourcesAsTheLimitAreCompiledAtTheSameTime) {
+  constexpr int kLimit = 8;
+  TestDaemon daemon({.arguments = {"--max-compilers", "8", "--memory-budget", "64G"}});
+  Gate gate(daemon.directory() + "/gate");
+  const auto stub = daemon.stub();
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int i = 0; i < kLimit; ++i)
+    calls.push_back(std::make_unique<Call>(*stub, gate.line() + "int f" + std::to_string(i) + ";\n", ""));
+  while (daemon.stats().at("running") < kLimit) {  // none ends before all run
+  }
+  gate.open();
+  for (const auto& call : calls) {
+    v1::CompileEvent event;
+    while (call->reader->Read(&event)) {
+    }
+    EXPECT_TRUE(event.finished().has_artifact());
+  }
+  EXPECT_EQ(daemon.stats().at("running_peak"), kLimit);
+}
+
+struct Footprint {
+  std::uint64_t resident_bytes;
+  std::ptrdiff_t descriptors;
+};
+Footprint footprint(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  const auto statm = common::read_file(process + "/statm").value_or("0 0");
+  const std::uint64_t pages = std::strtoull(statm.c_str() + statm.find(' '), nullptr, 10);
+  return {pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
+          std::distance(std::filesystem::directory_iterator(process + "/fd"), std::filesystem::directory_iterator())};
+}
+
+// Every tenth is compiled, the others hit or merge; a new connection for every hundred.
+TEST(DaemonStrain, TenThousandSubmitsLeaveMemoryAndDescriptorsAsTheyWere) {
+  constexpr int kSubmits = 10'000, kThreads = 4, kPerConnection = 100;
+  TestDaemon daemon;
+  const std::string padding(2000, ' ');
+  const auto submit = [&](int from, int to) {
+    std::atomic<int> done = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        std::unique_ptr<v1::Compiler::Stub> stub;
+        for (int i = from + t; i < to; i += kThreads) {
+          if (!stub || i / kThreads % kPerConnection == 0) stub = daemon.stub();
+          const std::string source = "int f" + std::to_string(i / 10) + ";" + padding + "\n";
+          done += compile(*stub, request_for(source)).finished().has_artifact();
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(done, to - from);
+    return footprint(daemon.pid());
+  };
+  const Footprint before = submit(0, kSubmits / 5);
+  const Footprint after = submit(kSubmits / 5, kSubmits);
+  const auto stats = daemon.stats();
+  EXPECT_EQ(stats.at("requests"), kSubmits);
+  EXPECT_EQ(stats.at("compiles_started"), kSubmits / 10);
+  EXPECT_EQ(stats.at("hits") + stats.at("merged"), kSubmits - kSubmits / 10);
+  EXPECT_LE(after.descriptors, before.descriptors + kThreads);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
+  EXPECT_LE(after.resident_bytes, before.resident_bytes + (8u << 20)) << "the sources alone are 20 MB";
+#endif
 }
 
 TEST(DaemonStrain, CancelledAtOnceWhileItEnds) {

@@ -2,11 +2,9 @@
 // (tests/support/stand_in_worker.cc).
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel_posix.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +23,10 @@
 namespace jitc::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 // Many compile calls at once; each is accepted before the constructor returns.
@@ -269,6 +270,89 @@ TEST(Daemon, OutOfMemoryNamesTriesAndBudget) {
   EXPECT_EQ(daemon.stats().at("out_of_memory"), 1u);
 }
 
+// At -O0, where it may be lowered: what is made then is not what the key says.
+TEST(Daemon, WhatIsCompiledOtherwiseThanAskedIsAnsweredAndNeverKept) {
+  TestDaemon daemon;
+  auto request = request_for("//! memory unless -O1\n");
+  request.clear_flags();
+  request.add_flags("-O0");
+  const auto stub = daemon.stub();
+  for (std::uint64_t time = 1; time <= 2; ++time) {  // the second one is no hit
+    const auto outcome = compile(*stub, request);
+    ASSERT_TRUE(outcome.finished().has_artifact()) << outcome.failure().message();
+    EXPECT_TRUE(outcome.artifact().degraded());
+    EXPECT_FALSE(outcome.artifact().hit());
+    EXPECT_EQ(outcome.artifact().path(), "");
+    EXPECT_THAT(outcome.artifact().rungs(), ElementsAre(HasSubstr("again alone"), HasSubstr("-O1 instead of -O0")));
+    EXPECT_THAT(outcome.artifact().warnings(),
+                ElementsAre(AllOf(HasSubstr("not kept in the store"), HasSubstr("-O1 instead of -O0"),
+                                  HasSubstr("out of memory at"))));
+    const auto view = common::verify_artifact(outcome.bytes);
+    ASSERT_TRUE(view) << to_line(view.error());
+    const auto manifest = common::manifest_from_json(view->manifest);
+    ASSERT_TRUE(manifest);
+    EXPECT_THAT(manifest->flags, ElementsAre("-O0"));
+    EXPECT_THAT(manifest->flags_used, ElementsAre("-O0", "-O1"));
+    EXPECT_THAT(manifest->rungs, ElementsAreArray(outcome.artifact().rungs()));
+    EXPECT_EQ(manifest->attempts, 3u);
+    const auto stats = daemon.stats();
+    EXPECT_EQ(stats.at("rung_alone"), time);
+    EXPECT_EQ(stats.at("rung_degraded"), time);
+    EXPECT_EQ(stats.at("degraded"), time);
+    EXPECT_EQ(stats.at("retries"), 2 * time);
+    EXPECT_EQ(stats.at("published"), 0u);
+    EXPECT_EQ(stats.at("publish_failures"), 0u);
+  }
+  request.set_exact_flags(true);
+  const auto exact = compile(*stub, request);
+  EXPECT_EQ(exact.failure().kind(), v1::OUT_OF_MEMORY);
+  EXPECT_EQ(exact.failure().tries(), 2u);
+  EXPECT_THAT(exact.failure().rungs(), ElementsAre(HasSubstr("again alone")));
+}
+
+TEST(Daemon, AFullQueueSaysWhenToAskAgain) {
+  TestDaemon daemon({.arguments = {"--max-compilers", "1"}, .environment = {"JITC_QUEUE_LENGTH=1"}});
+  Gate gate(daemon.directory() + "/gate");
+  const auto held = [&](const char* name) { return request_for(gate.line() + name); };
+  const auto stub = daemon.stub();
+  const auto wait_for = [&](const std::string& phase) {
+    for (v1::JobsReply jobs; jobs.jobs_size() == 0 || jobs.jobs(jobs.jobs_size() - 1).phase() != phase;) {
+      grpc::ClientContext context;
+      ASSERT_TRUE(stub->Jobs(&context, {}, &jobs).ok());
+    }
+  };
+  Herd running(daemon, {held("int a;\n")});
+  wait_for("running");
+  Herd waiting(daemon, {held("int b;\n")});
+  wait_for("queued");
+  const auto refused = compile(*stub, held("int c;\n"));
+  EXPECT_EQ(refused.failure().kind(), v1::REFUSED);
+  EXPECT_GE(refused.failure().retry_after_seconds(), 1);
+  EXPECT_THAT(refused.failure().remedy(), HasSubstr("ask again in about "));
+  gate.release();
+  gate.open();
+  EXPECT_TRUE(running.join()[0].finished().has_artifact());
+  EXPECT_TRUE(waiting.join()[0].finished().has_artifact());
+  EXPECT_EQ(daemon.stats().at("refused_queue_full"), 1u);
+}
+
+// Whoever runs beside it is lost with the worker each time, and is not blamed for it.
+TEST(Daemon, ASourceThatKillsWorkersIsFoundOut) {
+  TestDaemon daemon({.arguments = {"--max-compilers", "2", "--memory-budget", "8G"}});
+  Gate gate(daemon.directory() + "/gate");
+  Herd innocent(daemon, {request_for(gate.line())});
+  Herd guilty(daemon, {request_for("//! die\n")});
+  while (daemon.stats().at("worker_restarts") < 2) {
+  }
+  gate.open();
+  const auto outcome = innocent.join()[0];
+  EXPECT_TRUE(outcome.finished().has_artifact()) << outcome.failure().message();
+  EXPECT_EQ(guilty.join()[0].failure().kind(), v1::COMPILER_CRASHED);
+  EXPECT_LE(guilty.join()[0].failure().tries(), 3u);
+  EXPECT_LE(daemon.stats().at("worker_restarts"), 3u);
+  EXPECT_GT(daemon.stats().at("rung_worker_lost"), 0u);
+}
+
 TEST(Daemon, CrashIsTriedTwice) {
   TestDaemon daemon;
   const auto outcome = compile(*daemon.stub(), request_for("//! crash\n"));
@@ -425,126 +509,6 @@ TEST(Daemon, JobsAreSeenAndCancelled) {
   cancel.set_flight(999);
   ASSERT_TRUE(stub->Cancel(&third, cancel, &reply).ok());
   EXPECT_FALSE(reply.found());
-}
-
-// ---- queries ------------------------------------------------------------------------------------------------------
-
-TEST(Daemon, LookupFindsWithoutCompiling) {
-  TestDaemon daemon;
-  const auto made = compile(*daemon.stub(), request_for("int f;\n"));
-  const auto stub = daemon.stub();
-  v1::LookupRequest request;
-  v1::LookupReply reply;
-  grpc::ClientContext first, second, third;
-  request.set_key(made.artifact().key());
-  ASSERT_TRUE(stub->Lookup(&first, request, &reply).ok());
-  EXPECT_TRUE(reply.found());
-  EXPECT_EQ(reply.artifact().path(), made.artifact().path());
-  request.set_key(std::string(64, '0'));
-  ASSERT_TRUE(stub->Lookup(&second, request, &reply).ok());
-  EXPECT_FALSE(reply.found());
-  request.set_key("no key");
-  EXPECT_EQ(stub->Lookup(&third, request, &reply).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(daemon.stats().at("compiles_started"), 1u);
-  EXPECT_EQ(daemon.stats().at("hits"), 1u);
-}
-
-TEST(Daemon, HelloSaysWhoAndWhat) {
-  TestDaemon daemon({.arguments = {"--max-compilers", "3", "--memory-budget", "400M"}});
-  v1::HelloRequest request;
-  request.mutable_protocol()->set_oldest(1);
-  request.mutable_protocol()->set_newest(1);
-  v1::HelloReply reply;
-  grpc::ClientContext first, second;
-  const auto stub = daemon.stub();
-  ASSERT_TRUE(stub->Hello(&first, request, &reply).ok());
-  EXPECT_EQ(reply.pid(), daemon.pid());
-  EXPECT_EQ(reply.store(), daemon.store());
-  EXPECT_EQ(reply.max_compilers(), 3u);
-  EXPECT_EQ(reply.memory_budget_bytes(), 400u << 20);
-  EXPECT_EQ(reply.compilers(0).identity(), "stand-in 1");
-  request.mutable_protocol()->set_oldest(90);
-  request.mutable_protocol()->set_newest(91);
-  EXPECT_EQ(stub->Hello(&second, request, &reply).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-}
-
-// One message there and one back, of services whose message code this test does not have.
-std::string raw_call(const TestDaemon& daemon, const std::string& method, const std::string& request) {
-  grpc::GenericStub stub(connect_channel(daemon.runtime_dir()));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-  grpc::CompletionQueue queue;
-  const auto call = stub.PrepareCall(&context, method, &queue);
-  void* tag = nullptr;
-  bool ok = false;
-  const auto next = [&] { return queue.Next(&tag, &ok) && ok; };
-  call->StartCall(nullptr);
-  if (!next()) return "not started";
-  const grpc::Slice slice(request);
-  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
-  if (!next()) return "not written";
-  grpc::ByteBuffer reply;
-  call->Read(&reply, nullptr);
-  if (!next()) return "no reply";
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  next();
-  grpc::Slice whole;
-  if (!reply.DumpToSingleSlice(&whole).ok()) return "no bytes";
-  return {reinterpret_cast<const char*>(whole.begin()), whole.size()};
-}
-
-TEST(Daemon, HealthAnswers) {
-  TestDaemon daemon;
-  const std::string serving("\x08\x01", 2);  // HealthCheckResponse{status: SERVING}
-  EXPECT_EQ(raw_call(daemon, "/grpc.health.v1.Health/Check", ""), serving);
-  EXPECT_EQ(raw_call(daemon, "/grpc.health.v1.Health/Check", "\x0a\x10jitc.v1.Compiler"), serving);
-}
-
-TEST(Daemon, ReflectionNamesTheService) {
-  TestDaemon daemon;
-  const std::string list_services("\x3a\x00", 2);  // ServerReflectionRequest{list_services: ""}
-  EXPECT_THAT(raw_call(daemon, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", list_services),
-              HasSubstr("jitc.v1.Compiler"));
-}
-
-TEST(Daemon, HitsSocketCounts) {
-  TestDaemon daemon;
-  const auto made = compile(*daemon.stub(), request_for("int f;\n"));
-  const auto key = common::Digest::from_hex(made.artifact().key());
-  const auto hits = [&] { return daemon.stats().at("hits"); };
-  common::report_hit(daemon.runtime_dir(), "too short");
-  common::report_hit(daemon.runtime_dir(), std::string(40, 'x'));
-  for (int i = 0; i < 3; ++i) {
-    common::report_hit(daemon.runtime_dir(), {reinterpret_cast<const char*>(key->bytes.data()), key->bytes.size()});
-  }
-  // Datagrams and calls come by different sockets: the count is reached, and then stays.
-  while (hits() < 3) {
-  }
-  EXPECT_EQ(hits(), 3u);
-}
-
-TEST(Daemon, ForeignUidIsRefused) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to become somebody else";
-  TestDaemon daemon;
-  // Open the way for the other user: the peer check must do without the directories' modes.
-  chmod(daemon.directory().c_str(), 0755);
-  chmod(daemon.runtime_dir().c_str(), 0755);
-  const std::string path = daemon.runtime_dir() + "/" + common::kSocketName;
-  chmod(path.c_str(), 0666);
-  const auto address = *common::socket_address(path);
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setresgid(65533, 65533, 65533) != 0 || setresuid(65533, 65533, 65533) != 0) _exit(10);
-    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(11);
-    char byte;
-    _exit(read(fd, &byte, 1) == 0 ? 0 : 12);  // closed without a word: not even gRPC's settings frame
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(daemon.stats().at("refused_peers"), 1u);
 }
 
 }  // namespace

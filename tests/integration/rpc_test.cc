@@ -66,6 +66,7 @@ class RpcTest : public ::testing::Test {
       answer.error = error;
     };
     events.warning = [&](std::string_view text) { answer.warnings.emplace_back(text); };
+    events.start = may_start;
     daemon.compile(request, options, events);
     EXPECT_EQ(answers, 1);
     return answer;
@@ -82,6 +83,21 @@ class RpcTest : public ::testing::Test {
     }};
   }
 
+  // A request that runs, as far as its client knows.
+  static void take_on(FakeDaemon::Events& events) {
+    v1::CompileEvent event;
+    event.mutable_accepted()->set_flight(1);
+    events.Write(event);
+    event.mutable_started()->set_attempt(1);
+    events.Write(event);
+  }
+  static void say_draining(FakeDaemon::Events& events) {
+    v1::CompileEvent event;
+    event.mutable_finished()->mutable_failure()->set_kind(v1::DRAINING);
+    events.Write(event);
+  }
+
+  std::function<bool()> may_start;
   testing::TemporaryDirectory directory;
   std::string socket = directory.path() + "/jitcd.sock";
   std::string source = "int f(void) { return 1; }\n";
@@ -269,7 +285,7 @@ TEST_F(RpcTest, ARestartedDaemonIsFoundAgain) {
   EXPECT_EQ(daemon.hellos(), 1) << "one per connection";
 }
 
-TEST_F(RpcTest, ADaemonThatGoesAwayDuringTheCallIsAskedOnceMore) {
+TEST_F(RpcTest, ADaemonThatGoesAwayDuringTheCallIsAskedAgain) {
   FakeDaemon* self = nullptr;
   std::atomic<int> calls = 0;
   FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
@@ -291,15 +307,118 @@ TEST_F(RpcTest, ADaemonThatGoesAwayDuringTheCallIsAskedOnceMore) {
   EXPECT_EQ(daemon.connections(), 2);
 }
 
-TEST_F(RpcTest, ADaemonThatAlwaysGoesAwayIsUnreachableAfterOneRetry) {
+TEST_F(RpcTest, ADaemonThatEveryTryEndsIsAskedThreeTimesAndNoMore) {
   FakeDaemon* self = nullptr;
-  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events&) {
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      take_on(events);
                       self->cut();
                       return grpc::Status::OK;
                     }});
   self = &daemon;
+  const auto answer = compile(*client());
+  EXPECT_EQ(answer.kind(), ErrorKind::kUnreachable);
+  EXPECT_EQ(answer.error->tries, 3u);
+  EXPECT_EQ(daemon.compiles(), 3);
+  EXPECT_THAT(answer.warnings, ElementsAre(HasSubstr("try 2 of 3"), HasSubstr("try 3 of 3")));
+}
+
+// A daemon that takes one request on, and ends while its client waits.
+class RestartTest : public RpcTest {
+ protected:
+  RestartTest()
+      : daemon(std::make_unique<FakeDaemon>(
+            socket, FakeDaemon::Script{.compile = [this](const v1::CompileRequest&, FakeDaemon::Events& events) {
+              take_on(events);
+              taken_on.set_value();
+              over.wait();
+              say_draining(events);
+              return grpc::Status::OK;
+            }})) {}
+
+  std::future<Answer> start_compile(double silence_seconds) {
+    auto answer = std::async(std::launch::async, [this, silence_seconds] {
+      bool told = false;
+      return compile(*client(), {.silence_seconds = silence_seconds}, [&](const rpc::Progress& now) {
+        if (now.phase == rpc::Progress::Phase::kReconnecting && !std::exchange(told, true)) reconnects.set_value();
+        return true;
+      });
+    });
+    taken_on.get_future().wait();
+    return answer;
+  }
+
+  std::promise<void> taken_on, reconnects;
+  std::latch over{1};
+  std::unique_ptr<FakeDaemon> daemon;
+};
+
+TEST_F(RestartTest, ACallThatWaitsIsSentToTheNextDaemon) {
+  auto answer = start_compile(30);
+  std::thread ends([&] { daemon.reset(); });  // the connection is cut before the call gets its last word
+  reconnects.get_future().wait();
+  over.count_down();
+  ends.join();
+  const FakeDaemon next(socket, answering("of the next one"));
+  const auto got = answer.get();
+  ASSERT_FALSE(got.error) << got.text();
+  EXPECT_EQ(got.bytes, FakeDaemon::artifact("of the next one"));
+  EXPECT_EQ(next.compiles(), 1);
+  EXPECT_THAT(got.warnings, ElementsAre(HasSubstr("try 2 of 3")));
+}
+
+TEST_F(RestartTest, SoIsOneWhoseDaemonIsToldToEnd) {
+  // Whoever told it to end did not ask for another one.
+  may_start = [] {
+    ADD_FAILURE();
+    return false;
+  };
+  auto answer = start_compile(30);
+  ::unlink(socket.c_str());
+  over.count_down();
+  reconnects.get_future().wait();
+  daemon.reset();
+  const FakeDaemon next(socket, answering("of the next one"));
+  const auto got = answer.get();
+  ASSERT_FALSE(got.error) << got.text();
+  EXPECT_EQ(next.compiles(), 1);
+}
+
+TEST_F(RestartTest, NobodyComesBackIsUnreachableWithinTheSilenceAllowed) {
+  auto answer = start_compile(1.5);
+  std::thread ends([&] { daemon.reset(); });
+  const auto got = answer.get();
+  over.count_down();
+  ends.join();
+  EXPECT_EQ(got.kind(), ErrorKind::kUnreachable) << got.text();
+  EXPECT_THAT(got.text(), HasSubstr("no other came within 2 s"));
+}
+
+TEST_F(RpcTest, ARefusalByADaemonThatDrainsIsTheAnswer) {
+  FakeDaemon daemon(socket, {.compile = [](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::CompileEvent event;
+                      event.mutable_accepted()->set_flight(1);
+                      events.Write(event);
+                      say_draining(events);
+                      return grpc::Status::OK;
+                    }});
+  EXPECT_EQ(compile(*client()).kind(), ErrorKind::kDraining);
+  EXPECT_EQ(daemon.compiles(), 1);
+}
+
+TEST_F(RpcTest, WhoCanStartADaemonDoesNotWaitForOne) {
+  std::unique_ptr<FakeDaemon> daemon;
+  int starts = 0;
+  may_start = [&] {
+    ++starts;
+    daemon = std::make_unique<FakeDaemon>(socket, answering("started"));
+    return true;
+  };
+  EXPECT_EQ(compile(*client()).bytes, FakeDaemon::artifact("started"));
+  EXPECT_EQ(starts, 1);
+  daemon.reset();
+  may_start = [&] { return ++starts < 0; };
   EXPECT_EQ(compile(*client()).kind(), ErrorKind::kUnreachable);
-  EXPECT_EQ(daemon.compiles(), 2);
+  EXPECT_EQ(starts, 2);
 }
 
 TEST_F(RpcTest, AnotherProtocolVersionIsSkew) {

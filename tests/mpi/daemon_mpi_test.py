@@ -245,12 +245,13 @@ def out_of_memory():
 
 
 def slow_compiler(node):
-    """A compiler that tells through a FIFO that it runs, and does not end by itself."""
+    """A compiler that tells through a FIFO that it runs, and goes on when another one is opened for writing."""
     # Whatever else it is asked (its version, to preprocess) it answers as gcc does.
     path = node.write("slowcc", "#!/bin/sh\ncase \" $* \" in *' -shared '*) ;; *) exec gcc \"$@\";; esac\n"
-                                f"echo > {node.scratch}/compiling\nexec sleep 600\n")
+                                f"echo > {node.scratch}/compiling\nread line < {node.scratch}/go\nexec gcc \"$@\"\n")
     path.chmod(0o755)
-    os.mkfifo(node.scratch / "compiling")
+    for name in ("compiling", "go"):
+        os.mkfifo(node.scratch / name)
     return str(path)
 
 
@@ -289,6 +290,28 @@ def daemon_killed_during_the_compile():
         in_time(told, ("UNREACHABLE",), since)
 
 
+def daemon_restarted_during_the_compile():
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        with slow_node() as node:
+            start_daemon(node)
+            job = start(node, node.write("answer.c", SOURCE), JITC_TIMEOUT="60s")
+            wait_for_compiler(node, job)
+            first = node.daemon_pid()
+            end = os.pidfd_open(first)
+            os.kill(first, number)
+            select.select([end], [], [])
+            os.close(end)
+            start_daemon(node)
+            wait_for_compiler(node, job)
+            with open(node.scratch / "go", "w", encoding="ascii"):
+                pass
+            (told,) = finish(job)
+            expect(told["kind"] == "OK" and told["value"] == 84 and not told["broken"], told)
+            stats = node.stats()
+            assert stats["requests"] == stats["compiles_started"] == 1, stats
+            assert node.daemon_pid() != first
+
+
 def daemon_stopped_during_the_compile():
     with slow_node() as node:
         start_daemon(node)
@@ -317,8 +340,9 @@ def no_daemon():
 def main():
     for scenario in (cold_warm_and_second_job, what_ranks_touch, one_start_before_the_first_connection,
                      rank_without_directories, two_hundred_rounds, rank_without_memory, older_cpu_on_one_rank,
-                     differing_flags, compile_error, out_of_memory, daemon_killed_during_the_compile, daemon_stopped_during_the_compile,
-                     no_daemon, store_hit_without_a_daemon):
+                     differing_flags, compile_error, out_of_memory, daemon_killed_during_the_compile,
+                     daemon_restarted_during_the_compile, daemon_stopped_during_the_compile, no_daemon,
+                     store_hit_without_a_daemon):
         begin = time.monotonic()
         scenario()
         print(f"{scenario.__name__}: {time.monotonic() - begin:.1f} s", flush=True)

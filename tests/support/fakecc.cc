@@ -1,15 +1,20 @@
 // jitc-fakecc: a compiler that misbehaves on order. Its orders are comments of the source, in their order:
 //
 //   // fakecc: allocate 500M       touches that much memory
-//   // fakecc: fork                goes on in a child of another session and waits for it
+//   // fakecc: reserve 4G          takes that much address space and touches nothing of it
+//   // fakecc: fork                goes on in a child of another session, waits for it and tells of its end as gcc does
+//   // fakecc: swarm 300           starts that many processes, which stay
+//   // fakecc: relay 8             uses CPU time for 0.8 s in each of that many processes, one after the other
 //   // fakecc: orphan              leaves a process behind that nobody waits for
 //   // fakecc: note PATH           creates the file
 //   // fakecc: hold PATH           waits until the file exists
 //   // fakecc: spin                uses CPU time for ever
 //   // fakecc: print 10M           writes that much noise
+//   // fakecc: complain            says that there is an error
 //   // fakecc: crash 11            ends itself by a signal
 //   // fakecc: exit 3              ends with this status, without a module
 //   // fakecc: half                compiles, then cuts the module in half
+//   // fakecc: text                writes a text where the module should be
 //
 // Without an order it is gcc, and as a preprocessor it always is.
 #include <sys/inotify.h>
@@ -23,6 +28,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -65,13 +71,18 @@ std::size_t bytes_of(const std::string& text) {
 
 std::vector<std::pair<void*, std::size_t>> allocated;
 
-void allocate(std::size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void* reserve(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     std::fprintf(stderr, "virtual memory exhausted: %s\n", std::strerror(errno));
     std::exit(1);
   }
   allocated.emplace_back(memory, bytes);
+  return memory;
+}
+
+void allocate(std::size_t bytes) {
+  void* memory = reserve(bytes);
   for (std::size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
 }
 
@@ -85,7 +96,35 @@ void go_on_in_child() {
   }
   int status = 0;
   waitpid(pid, &status, 0);
+  if (WIFSIGNALED(status)) {
+    std::fprintf(stderr, "gcc: fatal error: %s signal terminated program cc1\n", strsignal(WTERMSIG(status)));
+  }
   std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+void swarm(int count) {
+  for (int i = 0; i < count; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      for (;;) pause();
+    }
+    if (pid > 0) continue;
+    std::perror("gcc: fatal error: cannot fork");
+    std::exit(1);
+  }
+}
+
+void relay(int count) {
+  constexpr std::clock_t kShare = CLOCKS_PER_SEC * 8 / 10;
+  for (int i = 0; i < count; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      while (std::clock() < kShare) {
+      }
+      std::_Exit(0);
+    }
+    waitpid(pid, nullptr, 0);
+  }
 }
 
 void leave_orphan() {
@@ -149,15 +188,23 @@ int main(int count, char** arguments) {
       std::any_of(arguments, arguments + count, [](const char* word) { return std::string_view(word) == "-E"; });
   for (const Order& order : preprocesses ? std::vector<Order>() : orders_in("source.c")) {
     if (order.verb == "allocate") allocate(bytes_of(order.object));
+    if (order.verb == "reserve") reserve(bytes_of(order.object));
+    if (order.verb == "swarm") swarm(std::atoi(order.object.c_str()));
+    if (order.verb == "relay") relay(std::atoi(order.object.c_str()));
     if (order.verb == "fork") go_on_in_child();
     if (order.verb == "orphan") leave_orphan();
     if (order.verb == "note") std::ofstream(order.object).put('\n');
     if (order.verb == "hold") hold(order.object);
     if (order.verb == "spin") spin();
     if (order.verb == "print") print_noise(bytes_of(order.object));
+    if (order.verb == "complain") std::fputs("source.c:1:1: error: of words alone\n", stderr);
     if (order.verb == "crash") raise(std::atoi(order.object.c_str()));
     if (order.verb == "exit") return std::atoi(order.object.c_str());
     if (order.verb == "half") return compile_and_cut(count, arguments);
+    if (order.verb == "text") {
+      std::ofstream(output_of(count, arguments)) << "not a module\n";
+      return 0;
+    }
   }
   execv(kCompiler, arguments);
   std::perror(kCompiler);

@@ -132,6 +132,7 @@ class SchedulerDriver {
   std::map<schedule::FlightId, schedule::Compile> running;  // started, not yet reported
   std::vector<schedule::Compile> started;                   // all starts, in order
   std::map<schedule::WaiterId, schedule::Answer> answers;
+  std::string degraded;  // of the last Publish
 
  private:
   void on(const schedule::LookUp& action) { look_ups.push_back(action.flight); }
@@ -141,7 +142,10 @@ class SchedulerDriver {
     started.push_back(action);
   }
   void on(const schedule::StopCompile& action) { stopped.push_back(action.flight); }
-  void on(const schedule::Publish& action) { publishing.push_back(action.flight); }
+  void on(const schedule::Publish& action) {
+    publishing.push_back(action.flight);
+    degraded = action.degraded;
+  }
   void on(const schedule::Answer& action) {
     EXPECT_TRUE(answers.emplace(action.waiter, action).second) << "answered twice: " << action.waiter;
   }

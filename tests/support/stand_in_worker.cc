@@ -1,8 +1,8 @@
 // Plays jitc-worker for tests of the daemon: the real channel and the real processes, but compiles that do what the
 // source says. A line "//! hold FIFO" waits until somebody opens the FIFO for writing, "//! crash" and "//! die" end
 // the child by a signal or the worker itself, "//! babble" breaks the channel's protocol, "//! invalid" and "//!
-// memory" give those outcomes, "//! bytes N" the object's size, "//! file PATH" adds what this file says now.
-// Anything else compiles to an ELF header and the text itself.
+// memory" give those outcomes ("//! memory unless FLAG": not with this flag), "//! bytes N" the object's size, "//!
+// file PATH" adds what this file says now. Anything else compiles to an ELF header and the text itself.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -33,6 +34,7 @@ struct Job {
   pid_t pid = 0;
   Fd end;  // pidfd
   std::string source;
+  std::vector<std::string> flags;
   bool cancelled = false;
 };
 
@@ -46,7 +48,7 @@ bool directive(const std::string& source, const std::string& word, std::string& 
   return true;
 }
 
-[[noreturn]] void compile(const std::string& source) {
+[[noreturn]] void compile(const std::string& source, const std::vector<std::string>& flags) {
   std::string argument;
   if (directive(source, "hold", argument)) {
     Fd(open(argument.c_str(), O_RDONLY));
@@ -56,7 +58,10 @@ bool directive(const std::string& source, const std::string& word, std::string& 
     raise(SIGSEGV);
   }
   if (directive(source, "invalid", argument)) _exit(kInvalid);
-  if (directive(source, "memory", argument)) _exit(kMemory);
+  if (directive(source, "memory", argument)) {
+    const bool saved = std::ranges::any_of(flags, [&](const auto& flag) { return argument == "unless " + flag; });
+    if (!saved) _exit(kMemory);
+  }
   _exit(0);
 }
 
@@ -69,13 +74,14 @@ void send(const jitc::v1::WorkerReport& report, const Fd* object = nullptr) {
 void start(const jitc::v1::WorkerCommand::Start& command, const Fd& source, std::map<std::uint64_t, Job>& jobs) {
   Job job;
   job.source = *worker::read_payload(source, "source");
+  job.flags.assign(command.flags().begin(), command.flags().end());
   std::string ignored;
   if (directive(job.source, "die", ignored)) raise(SIGKILL);
   if (directive(job.source, "babble", ignored)) static_cast<void>(worker::send_datagram(kChannel, "no report"));
   job.pid = fork();
   if (job.pid == 0) {
     close(kChannel);
-    compile(job.source);
+    compile(job.source, job.flags);
   }
   job.end = Fd(static_cast<int>(syscall(SYS_pidfd_open, job.pid, 0)));
   jitc::v1::WorkerReport started;
@@ -109,7 +115,7 @@ void finish(std::uint64_t id, const Job& job) {
   finished.set_job(id);
   finished.set_peak_bytes(10 << 20);
   finished.set_seconds(0.01);
-  finished.add_flags_used("-O3");
+  for (const auto& flag : job.flags) finished.add_flags_used(flag);
   Fd object;
   if (job.cancelled) {
     finished.set_outcome(Finished::CANCELLED);

@@ -15,6 +15,9 @@ struct Sample {
     manifest.flags = {"-O3", "-DX=1"};
     manifest.functions = {{"f0_0", "void f0_0(double *out)"}};
     manifest.peak_bytes = 123456789012;
+    manifest.calls = 5;
+    manifest.largest_function = 600;
+    manifest.nesting = 7;
     manifest.log = "bytes that are no UTF-8: \xff";
     bytes = elf + make_tail(elf, manifest, key, 0b11);
   }
@@ -34,6 +37,9 @@ TEST(Artifact, WhatWasWrittenIsRead) {
   ASSERT_EQ(manifest->functions.size(), 1u);
   EXPECT_EQ(manifest->functions[0].signature, "void f0_0(double *out)");
   EXPECT_EQ(manifest->peak_bytes, 123456789012u);
+  EXPECT_EQ(manifest->calls, 5u);
+  EXPECT_EQ(manifest->largest_function, 600u);
+  EXPECT_EQ(manifest->nesting, 7u);
 }
 
 TEST(Artifact, EveryTruncationIsCorrupt) {

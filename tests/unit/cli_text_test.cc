@@ -29,6 +29,7 @@ TEST(DurationText, HasTheTwoLargestUnits) {
 TEST(ProgressLine, SaysPhasePlaceSecondsMemory) {
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kConnecting, .seconds = 3.7}), "f.c: connecting, 3 s");
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kQueued, .place = 3, .seconds = 12}), "f.c: queued, place 3, 12 s");
+  EXPECT_EQ(progress_line("f.c", {.phase = Phase::kReconnecting, .seconds = 12}), "f.c: reconnecting, 12 s");
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kCompiling, .seconds = 12, .memory_bytes = 340 << 20}),
             "f.c: compiling, 12 s, 340 MiB");
 }
@@ -61,6 +62,11 @@ TEST(OutcomeJson, OfAnArtifact) {
                               R"("peak_bytes":5000000000,"warnings":["w"]})");
 }
 
+TEST(OutcomeJson, SaysWhatWasTried) {
+  const std::string json = to_json(Outcome{.name = "f.c", .degraded = true, .rungs = {"again alone"}});
+  EXPECT_THAT(json, HasSubstr(R"("rungs":["again alone"],"degraded":true})"));
+}
+
 TEST(OutcomeJson, OfAnErrorIsOneLineWithItsKindAndPlace) {
   common::Error error;
   error.kind = common::ErrorKind::kInvalidSource;
@@ -76,22 +82,36 @@ TEST(OutcomeJson, OfAnErrorIsOneLineWithItsKindAndPlace) {
 
 TEST(StatusText, NamesDaemonStoreCompilersMemoryAndJobs) {
   const std::string text = status_text(
-      R"({"pid":42,"version":"0.1.0","store":"/s","max_compilers":4,"memory_budget_bytes":1073741824,
+      R"({"pid":42,"version":"0.1.0","store":"/s","max_compilers":4,"memory_budget_bytes":1073741824,"enforcement":"control groups v2 below /g",
                       "compilers":[{"name":"clang"},{"name":"gcc"}]})",
       R"({"jobs":[{"flight":7,"phase":"running","name":"f.c","elapsed_seconds":2.5,"memory_bytes":104857600},
                               {"flight":8,"phase":"queued","place":1,"name":"g.c"}]})",
-      R"({"requests":10,"hits":6,"merged":2,"compiles_started":2,"memory_reserved_bytes":209715200})", 3700);
+      R"({"requests":10,"hits":6,"merged":2,"compiles_started":2,"memory_reserved_bytes":209715200})", 3700, true);
   EXPECT_THAT(text, HasSubstr("pid 42, version 0.1.0, up 1 h 1 min"));
   EXPECT_THAT(text, HasSubstr("/s\n"));
   EXPECT_THAT(text, HasSubstr("clang, gcc; 1 of 4 running, 1 queued"));
   EXPECT_THAT(text, HasSubstr("200 MiB of 1.0 GiB reserved"));
+  EXPECT_THAT(text, HasSubstr("kept by control groups v2 below /g\n"));
   EXPECT_THAT(text, HasSubstr("10: 6 hits, 2 merged, 2 compiles started, 0 failed"));
   EXPECT_THAT(text, HasSubstr("f.c\n"));
   EXPECT_THAT(text, HasSubstr("queued 1"));
 }
 
+TEST(StatusText, SaysWhatBoundsAndWhereItCameFrom) {
+  const std::string text = status_text(
+      R"({"limits":[{"bounds":"slots","value":2,"unit":"compiles","source":"/proc/self/status","note":"affinity: 0-1",
+                     "binding":true},
+                    {"bounds":"budget","value":1073741824,"unit":"bytes","source":"JITC_MEMORY_BUDGET","note":"",
+                     "binding":false},
+                    {"bounds":"pressure","value":0.25,"unit":"percent","source":"/p","binding":false}]})",
+      "{}", "{}", -1, true);
+  EXPECT_THAT(text, HasSubstr("* slots         2 compiles  /proc/self/status (affinity: 0-1)\n"));
+  EXPECT_THAT(text, HasSubstr("  budget           1.0 GiB  JITC_MEMORY_BUDGET\n"));
+  EXPECT_THAT(text, HasSubstr("  pressure           0.2 %  /p\n"));
+}
+
 TEST(StatusText, UnknownUptimeIsLeftOut) {
-  EXPECT_EQ(status_text("{}", "{}", "{}", -1).find(", up "), std::string::npos);
+  EXPECT_EQ(status_text("{}", "{}", "{}", -1, true).find(", up "), std::string::npos);
 }
 
 }  // namespace

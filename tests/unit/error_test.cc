@@ -14,6 +14,8 @@ Error sample() {
   error.needed_bytes = std::uint64_t{5} << 40;
   error.budget_bytes = 7;
   error.tries = 2;
+  error.rungs = {"tried alone"};
+  error.retry_after_seconds = 7;
   return error;
 }
 
@@ -25,6 +27,8 @@ TEST(Error, SurvivesTheTripToOtherRanks) {
   EXPECT_EQ(back.diagnostics, error.diagnostics);
   EXPECT_EQ(back.needed_bytes, error.needed_bytes);
   EXPECT_EQ(back.tries, error.tries);
+  EXPECT_EQ(back.rungs, error.rungs);
+  EXPECT_EQ(back.retry_after_seconds, error.retry_after_seconds);
 }
 
 TEST(Error, UnreadableTextBecomesAnInternalError) {

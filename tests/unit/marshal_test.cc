@@ -100,8 +100,13 @@ TEST(Prepare, UnknownCompilerIsRefused) {
 
 TEST(Failure, CarriesEveryField) {
   common::Error error{ErrorKind::kOutOfMemory, "m", "t", "r", {{"error", 3, 5, "d", "e"}}, "log", 10, 9, 2};
+  error.rungs = {"tried alone"};
+  error.retry_after_seconds = 7;
   const v1::Failure failure = to_wire(error);
   EXPECT_EQ(failure.kind(), v1::OUT_OF_MEMORY);
+  ASSERT_EQ(failure.rungs_size(), 1);
+  EXPECT_EQ(failure.rungs(0), "tried alone");
+  EXPECT_EQ(failure.retry_after_seconds(), 7);
   EXPECT_EQ(failure.message(), "m");
   EXPECT_EQ(failure.thing(), "t");
   EXPECT_EQ(failure.remedy(), "r");
@@ -150,12 +155,13 @@ TEST(Hello, NeedsAVersionInCommon) {
   ASSERT_FALSE(skewed);
   EXPECT_EQ(skewed.error().kind, ErrorKind::kVersionSkew);
   request.mutable_protocol()->set_oldest(1);
-  const auto reply = hello(request, {id, offered, 2, 100});
+  const auto reply = hello(request, {id, offered, 2, 100, {}, "sampling: no control groups"});
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->compilers_size(), 3);  // gcc's identity is known, icx's is not yet
   EXPECT_EQ(reply->compilers(1).identity(), "abc");
   EXPECT_EQ(reply->max_compilers(), 2u);
   EXPECT_EQ(reply->memory_budget_bytes(), 100u);
+  EXPECT_EQ(reply->enforcement(), "sampling: no control groups");
 }
 
 TEST(Worker, StartOrderNamesLevelOrNative) {
@@ -166,6 +172,9 @@ TEST(Worker, StartOrderNamesLevelOrNative) {
   EXPECT_EQ(command.start().isa_level(), "x86-64");
   EXPECT_EQ(command.start().memory_limit_bytes(), 100u);
   EXPECT_FALSE(command.start().has_headers());
+  EXPECT_EQ(command.start().flags_size(), 1);
+  const auto lowered = start_command(*level, {.job = 5, .level = 1});
+  EXPECT_EQ(lowered.start().flags(lowered.start().flags_size() - 1), "-O1");
   request.set_isa_wish("native");
   EXPECT_EQ(start_command(*prepared(std::move(request)), {}).start().isa_level(), "native");
 }
@@ -201,6 +210,34 @@ TEST(Worker, OutOfMemoryKeepsItsEvidence) {
   EXPECT_EQ(outcome.error.kind, ErrorKind::kOutOfMemory);
   EXPECT_EQ(outcome.error.message, "cc1 ended (cgroup event)");
   EXPECT_EQ(outcome.peak_bytes, 77u);
+}
+
+TEST(TraceReply, AtItsLargestFitsIntoOneMessageOfAnyClient) {
+  using observe::Trace;
+  constexpr std::size_t kUsualLimit = std::size_t{4} << 20;  // of gRPC's receivers
+  const auto late = Trace::Time(std::chrono::hours(10 * 365 * 24));
+  const observe::TraceSubject subject{std::string(300, 'n'), std::string(300, 'c'), std::string(300, 'p')};
+  constexpr std::uint64_t kMuch = std::uint64_t{1} << 40;
+  Trace trace;
+  for (std::size_t i = 0; i < Trace::kMostSpans; ++i) {
+    const std::uint64_t flight = kMuch + i;
+    trace.begin(flight, subject);
+    trace.enter(late, flight, Trace::Kind::kRunning, 99, kMuch);
+    trace.leave(late, flight, Trace::Kind::kRunning, "STORE_UNAVAILABLE", kMuch);
+  }
+  for (std::size_t i = 0; i < Trace::kMostHits; ++i) trace.instant(late, Trace::Kind::kLookUp, subject, "HIT");
+  for (std::size_t i = 0; i < Trace::kMostSamples; ++i) trace.sample({late, (i % 2) * kMuch, kMuch, 1000});
+  const v1::TraceReply reply = to_wire(trace.snapshot(late));
+  EXPECT_EQ(static_cast<std::size_t>(reply.spans_size()), Trace::kMostSpans + Trace::kMostHits);
+  EXPECT_EQ(static_cast<std::size_t>(reply.samples_size()), Trace::kMostSamples);
+  EXPECT_LT(reply.ByteSizeLong(), kUsualLimit - 64 * 1024);  // some are open besides
+}
+
+TEST(TraceReply, TextsAreUtf8) {
+  observe::Trace trace;
+  trace.instant(observe::Trace::Time(), observe::Trace::Kind::kAnswered, {"a\xff", "b\xff", "c\xff"}, "REFUSED");
+  const v1::TraceReply reply = to_wire(trace.snapshot(observe::Trace::Time()));
+  EXPECT_EQ(reply.spans(0).name() + reply.spans(0).client() + reply.spans(0).compiler(), "a?b?c?");
 }
 
 }  // namespace

@@ -34,6 +34,14 @@ TEST(Features, TheLastOptimisationFlagCounts) {
   EXPECT_EQ(optimisation_of(Flags{"-DX=-O3"}), 0);
 }
 
+TEST(Features, MathSetsErrnoUnlessAFlagSaysOtherwise) {
+  using Flags = std::vector<std::string>;
+  EXPECT_TRUE(math_errno_of(Flags{"-O3"}));
+  EXPECT_FALSE(math_errno_of(Flags{"-O3", "-fno-math-errno"}));
+  EXPECT_FALSE(math_errno_of(Flags{"-Ofast"}));
+  EXPECT_TRUE(math_errno_of(Flags{"-fno-math-errno", "-fmath-errno"}));
+}
+
 // What was measured on this kind of source: the prediction lies above the peak, and not ridiculously so.
 TEST(MemoryModel, CoversMeasuredPeaks) {
   struct Peak {
@@ -49,6 +57,32 @@ TEST(MemoryModel, CoversMeasuredPeaks) {
     const std::uint64_t predicted = model.predict(printed(peak.compiler, peak.optimisation, peak.bytes));
     EXPECT_GE(MemoryModel::reservation_for(predicted), peak.peak_mib * kMiB) << peak.compiler << ' ' << peak.bytes;
     EXPECT_LE(predicted, 2 * peak.peak_mib * kMiB) << peak.compiler << ' ' << peak.bytes;
+  }
+}
+
+// Texts of the corpus by `./run bench prediction`, without errno: never below, and less than half above.
+TEST(MemoryModel, IsCloseToTheCorpus) {
+  struct Text {
+    std::uint64_t bytes, calls, largest_function, nesting;
+    double gcc_o0, gcc_o3, clang_o0, clang_o3;  // MiB
+  };
+  const MemoryModel model;
+  for (const Text& text : {Text{25'159, 447, 13'597, 5, 87.4, 99.7, 61.9, 63.4},
+                           Text{141'379, 3'579, 116'357, 5, 181.5, 138.0, 86.3, 74.0},
+                           Text{262'577, 385, 245'425, 3, 233.1, 140.0, 97.1, 78.4},
+                           Text{363'993, 9'107, 277'249, 10, 285.6, 169.1, 115.4, 79.1},
+                           Text{906'814, 16'008, 806'300, 7, 646.8, 262.8, 210.8, 110.3},
+                           Text{1'434'610, 36'323, 1'110'069, 10, 873.5, 378.2, 280.6, 141.1}}) {
+    const auto ratio = [&](const char* compiler, int optimisation, double peak_mib) {
+      const Features features{compiler,   optimisation,          false,       text.bytes,
+                              text.calls, text.largest_function, text.nesting};
+      return static_cast<double>(model.predict(features)) / (peak_mib * kMiB);
+    };
+    for (const double one : {ratio("gcc", 0, text.gcc_o0), ratio("gcc", 3, text.gcc_o3),
+                             ratio("clang", 0, text.clang_o0), ratio("clang", 3, text.clang_o3)}) {
+      EXPECT_GE(one, 0.99) << text.bytes;
+      EXPECT_LE(one, 1.4) << text.bytes;
+    }
   }
 }
 

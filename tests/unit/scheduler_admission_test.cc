@@ -7,8 +7,10 @@
 namespace jitc::schedule {
 namespace {
 
+using common::Error;
 using common::ErrorKind;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::limits;
 using testing::no_cache;
@@ -48,8 +50,8 @@ TEST(Admission, NeverMoreThanTheBudget) {
 
 TEST(Admission, ASmallOnePassesALargeOneThatDoesNotFit) {
   SchedulerDriver driver(limits(4, 400 * kMiB));
-  driver.enqueue(of(1, "A", 1'000'000));
-  const WaiterId large = driver.enqueue(of(2, "A", 1'000'000));
+  driver.enqueue(of(1, "A", 2'400'000));
+  const WaiterId large = driver.enqueue(of(2, "A", 2'400'000));
   const WaiterId small = driver.enqueue(of(3, "A", 100));
   EXPECT_FALSE(driver.running.contains(driver.flight_of(large)));
   EXPECT_TRUE(driver.running.contains(driver.flight_of(small)));
@@ -58,7 +60,7 @@ TEST(Admission, ASmallOnePassesALargeOneThatDoesNotFit) {
 TEST(Admission, AnAgedLargeOneIsPassedNoMore) {
   SchedulerDriver driver(limits(4, 400 * kMiB));
   const WaiterId holder = driver.enqueue(of(1, "A", 100));
-  const WaiterId large = driver.enqueue(of(2, "B", 2'000'000));
+  const WaiterId large = driver.enqueue(of(2, "B", 3'800'000));
   ASSERT_FALSE(driver.running.contains(driver.flight_of(large)));
   WaiterId small = driver.enqueue(of(3, "C", 100));
   EXPECT_TRUE(driver.running.contains(driver.flight_of(small)));
@@ -78,13 +80,26 @@ TEST(Admission, AnAgedLargeOneIsPassedNoMore) {
 TEST(Admission, ManyLargeFlightsOfOneClientDoNotAgeTogether) {
   SchedulerDriver driver(limits(2, 400 * kMiB));
   driver.enqueue(of(1, "B", 100));
-  for (std::uint64_t i = 0; i < 5; ++i) driver.enqueue(of(10 + i, "A", 2'000'000));
+  for (std::uint64_t i = 0; i < 5; ++i) driver.enqueue(of(10 + i, "A", 3'800'000));
   driver.advance(60);
   const WaiterId small = driver.enqueue(of(2, "C", 100));
   driver.finish(driver.started[0].flight);  // now the first large one
   ASSERT_EQ(driver.running.size(), 1U);
   driver.finish(driver.running.begin()->first);
   EXPECT_TRUE(driver.running.contains(driver.flight_of(small)));
+}
+
+// Who holds everybody up gives way at once when nobody waits for it any more.
+TEST(Admission, AnAgedOneThatIsLeftHoldsNobodyUp) {
+  SchedulerDriver driver(limits(4, 400 * kMiB));
+  driver.enqueue(of(1, "A", 100));
+  const WaiterId large = driver.enqueue(of(2, "B", 4'000'000));
+  driver.enqueue(of(3, "C", 100));
+  driver.advance(5);
+  const WaiterId late = driver.enqueue(of(4, "C", 100));
+  ASSERT_FALSE(driver.running.contains(driver.flight_of(late)));
+  driver.leave(large);
+  EXPECT_TRUE(driver.running.contains(driver.flight_of(late)));
 }
 
 TEST(Admission, OneAboveTheWholeBudgetRunsAloneWithAllOfIt) {
@@ -253,6 +268,24 @@ TEST(QueueBound, RefusesWithAHintAndForgetsIt) {
   driver.finish(driver.running.begin()->first);
   const WaiterId again = driver.enqueue(of(3));
   EXPECT_FALSE(driver.is_answered(again));
+}
+
+TEST(QueueBound, SaysWhenToAskAgain) {
+  Limits few = limits(2);
+  few.queue_length = 100;
+  SchedulerDriver driver(few);
+  for (std::uint64_t i = 0; i < 102; ++i) driver.enqueue(of(i));
+  // Nothing is known yet: a second each, two at a time, until a tenth of a hundred has started.
+  EXPECT_EQ(driver.answer(driver.enqueue(of(200))).error.retry_after_seconds, 5);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    driver.advance(12);
+    driver.finish(driver.running.begin()->first);
+    driver.enqueue(of(300 + i));
+  }
+  const Error& error = driver.answer(driver.enqueue(of(201))).error;
+  EXPECT_NEAR(error.retry_after_seconds, 120, 10);  // 24 s each
+  EXPECT_THAT(error.remedy,
+              HasSubstr("in about " + std::to_string(static_cast<int>(error.retry_after_seconds)) + " s"));
 }
 
 TEST(Drain, FinishesWhatWasAcceptedServesHitsAndRefusesTheRest) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/schedule/least_memory.h"
 #include "tests/support/scheduler_driver.h"
 
 namespace jitc::schedule {
@@ -9,6 +10,7 @@ namespace {
 
 using common::Error;
 using common::ErrorKind;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::invalid_source;
 using testing::limits;
@@ -72,6 +74,21 @@ TEST(OutOfMemory, AlwaysTooLargeIsAnsweredAfterTheTriesAndTheQueueGoesOn) {
   EXPECT_TRUE(driver.is_answered(other) || driver.running.contains(driver.flight_of(other)));
 }
 
+TEST(OutOfMemory, AloneItHasWhatSparesGiveUp) {
+  Limits with_spares = limits(2, 120 * kMiB);
+  with_spares.spare_bytes = 60 * kMiB;
+  SchedulerDriver driver(with_spares);
+  const WaiterId waiter = driver.enqueue(of(1));
+  const FlightId flight = driver.flight_of(waiter);
+  EXPECT_EQ(driver.started[0].limit_bytes, 120 * kMiB);
+  driver.end(flight, Kind::kOutOfMemory);
+  EXPECT_TRUE(driver.started[1].alone);
+  EXPECT_EQ(driver.started[1].limit_bytes, 180 * kMiB);
+  EXPECT_EQ(driver.counters().reserved_bytes, 120 * kMiB);
+  driver.end(flight, Kind::kOutOfMemory);
+  EXPECT_EQ(driver.answer(waiter).error.budget_bytes, 180 * kMiB);
+}
+
 TEST(OutOfMemory, BelowTheBudgetTheRemedyIsNotTheBudget) {
   SchedulerDriver driver(limits(1));
   const WaiterId waiter = driver.enqueue(of(1));
@@ -122,6 +139,99 @@ TEST(OutOfMemory, TheRetryIsNotStarvedBySmallOnes) {
   EXPECT_LE(others, 10);
 }
 
+// ---- the last rung: another optimisation level
+// ------------------------------------------------------------------------
+
+Submission unoptimised(std::uint64_t key, const char* compiler = "gcc") {
+  Submission submission = of(key, "A", 300'000);
+  submission.features.compiler = compiler;
+  submission.features.optimisation = 0;
+  return submission;
+}
+
+TEST(Degraded, IsTheLastTryAndIsNotKept) {
+  for (const char* compiler : {"gcc", "clang"}) {
+    SchedulerDriver driver(limits(4));
+    const WaiterId waiter = driver.enqueue(unoptimised(1, compiler));
+    const FlightId flight = driver.flight_of(waiter);
+    driver.end(flight, Kind::kOutOfMemory);
+    EXPECT_FALSE(driver.started.back().level);
+    driver.end(flight, Kind::kOutOfMemory);
+    ASSERT_EQ(driver.started.size(), 3U);
+    EXPECT_EQ(driver.started[2].level, 1);
+    EXPECT_TRUE(driver.started[2].alone);
+    EXPECT_EQ(driver.started[2].limit_bytes, 2 * driver.started[1].limit_bytes);
+    const WaiterId merged = driver.submit(unoptimised(1, compiler));
+    driver.end(flight, Kind::kDone, {}, 100 * kMiB);
+    EXPECT_THAT(driver.degraded, HasSubstr("-O1 instead of -O0"));
+    driver.publish(flight);
+    EXPECT_EQ(driver.answer(waiter).kind, Answer::Kind::kDone);
+    EXPECT_THAT(driver.answer(waiter).rungs, ElementsAre(HasSubstr("alone"), HasSubstr("-O1 instead of -O0")));
+    EXPECT_TRUE(driver.answer(merged).merged);
+    EXPECT_EQ(driver.counters().rung_alone, 1U);
+    EXPECT_EQ(driver.counters().rung_degraded, 1U);
+    EXPECT_EQ(driver.counters().retries, 2U);
+    EXPECT_EQ(driver.counters().degraded, 1U);
+    // The next one begins anew, with the flags asked for, and is predicted from what these needed.
+    const WaiterId again = driver.enqueue(unoptimised(1, compiler));
+    EXPECT_FALSE(driver.started.back().level);
+    EXPECT_GT(driver.started.back().limit_bytes, driver.started[0].limit_bytes);
+    driver.end(driver.flight_of(again), Kind::kDone);
+    EXPECT_EQ(driver.degraded, "");
+  }
+}
+
+TEST(Degraded, OutOfMemoryAllTheSameIsTheAnswer) {
+  SchedulerDriver driver(limits(1, 400 * kMiB));
+  const WaiterId waiter = driver.enqueue(unoptimised(1));
+  const FlightId flight = driver.flight_of(waiter);
+  for (int i = 0; i < 3; ++i) driver.end(flight, Kind::kOutOfMemory, {}, 399 * kMiB);
+  EXPECT_EQ(driver.started.size(), 3U);
+  const Error& error = driver.answer(waiter).error;
+  EXPECT_EQ(error.kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(error.tries, 3U);
+  EXPECT_EQ(error.budget_bytes, 400 * kMiB);
+  EXPECT_GE(error.needed_bytes, 399 * kMiB);
+  EXPECT_THAT(error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
+  EXPECT_EQ(driver.answer(waiter).rungs.size(), 2U);
+  EXPECT_EQ(driver.counters().degraded, 0U);
+}
+
+// Exact flags; a level that needs as little already; a prediction that says it would not need less.
+TEST(Degraded, OnlyWhereItIsAllowedAndHelps) {
+  Submission exact = unoptimised(1);
+  exact.exact_flags = true;
+  Submission optimised = unoptimised(1);
+  optimised.features.optimisation = 3;
+  for (const Submission& submission : {exact, optimised}) {
+    SchedulerDriver driver(limits(1));
+    const WaiterId waiter = driver.enqueue(submission);
+    const FlightId flight = driver.flight_of(waiter);
+    driver.end(flight, Kind::kOutOfMemory);
+    driver.end(flight, Kind::kOutOfMemory);
+    EXPECT_EQ(driver.answer(waiter).error.tries, 2U);
+    EXPECT_EQ(driver.answer(waiter).error.remedy.find("-O1") != std::string::npos, submission.exact_flags);
+    EXPECT_EQ(driver.counters().rung_degraded, 0U);
+  }
+  SchedulerDriver driver(limits(1));
+  Submission seen = unoptimised(1);
+  seen.features.optimisation = 1;
+  driver.enqueue(seen);
+  driver.end(driver.started[0].flight, Kind::kDone, {}, std::uint64_t{1} << 40);  // at -O1 it is gigantic
+  driver.publish(driver.started[0].flight);
+  const WaiterId waiter = driver.enqueue(unoptimised(2));
+  driver.end(driver.flight_of(waiter), Kind::kOutOfMemory);
+  driver.end(driver.flight_of(waiter), Kind::kOutOfMemory);
+  EXPECT_EQ(driver.answer(waiter).error.tries, 2U);
+}
+
+TEST(LeastMemory, IsTheMeasuredLevel) {
+  for (const char* compiler : {"gcc", "clang", "/opt/gcc-14/bin/gcc"}) {
+    EXPECT_EQ(level_with_less_memory(compiler, 0), 1) << compiler;
+    for (const int level : {1, 2, 3}) EXPECT_EQ(level_with_less_memory(compiler, level), std::nullopt) << compiler;
+  }
+}
+
 TEST(Crash, IsTriedAgainThenAnswered) {
   SchedulerDriver driver(limits(2));
   const WaiterId waiter = driver.enqueue(of(1));
@@ -149,12 +259,37 @@ TEST(Crash, ALostWorkerRequeuesWhatRanInFrontOfTheRest) {
   driver.end(first, Kind::kWorkerLost);
   EXPECT_EQ(driver.running.size(), 2U);
   EXPECT_TRUE(driver.running.contains(first) && driver.running.contains(second));
-  const WaiterId waiter = 1;
   driver.end(first, Kind::kWorkerLost);
+  driver.end(second, Kind::kWorkerLost);
+  // Either may be the cause: each is tried alone, when the others have ended.
+  EXPECT_FALSE(driver.running.contains(first) || driver.running.contains(second));
+  driver.finish(driver.started[4].flight);
+  driver.finish(driver.started[5].flight);
+  ASSERT_EQ(driver.running.size(), 1U);
+  EXPECT_TRUE(driver.started.back().alone);
+  driver.finish(driver.running.begin()->first);
+  ASSERT_EQ(driver.running.size(), 1U);
+  EXPECT_TRUE(driver.started.back().alone);
+  const FlightId cause = driver.running.begin()->first;
+  driver.end(cause, Kind::kWorkerLost);
+  const WaiterId waiter = cause == first ? 1 : 2;
   EXPECT_EQ(driver.answer(waiter).error.kind, ErrorKind::kInternal);
+  EXPECT_EQ(driver.answer(waiter).error.tries, 3U);
+  EXPECT_EQ(driver.answer(3 - waiter).kind, Answer::Kind::kDone);
   // Nobody's fault that would last: the next request compiles.
-  driver.enqueue(of(0));
+  driver.enqueue(of(cause == first ? 0 : 1));
   EXPECT_EQ(driver.counters().failures_remembered, 0U);
+}
+
+TEST(Crash, ALostWorkerIsTheOnlyRunnersOwnDoing) {
+  SchedulerDriver driver(limits(2));
+  const WaiterId waiter = driver.enqueue(of(1));
+  const FlightId flight = driver.flight_of(waiter);
+  driver.end(flight, Kind::kWorkerLost);
+  driver.end(flight, Kind::kWorkerLost);
+  EXPECT_EQ(driver.answer(waiter).error.tries, 2U);
+  EXPECT_EQ(driver.counters().rung_worker_lost, 1U);
+  EXPECT_TRUE(driver.scheduler.idle());
 }
 
 // ---- failures -------------------------------------------------------------------------------------------------------

@@ -24,6 +24,39 @@ using ::testing::HasSubstr;
 using testing::StoreTest;
 using namespace std::chrono_literals;
 
+// ---- manifests ------------------------------------------------------------------------------------------------------
+
+// Of all layers, the last used at the end; what is cut, empty or no artifact is left out.
+TEST_F(StoreTest, NewestManifests) {
+  store::Options layered = options();
+  layered.read_only = {home_.path() + "/site"};
+  {
+    store::Options site = options();
+    site.directory = layered.read_only.front();
+    const auto writer = open(site);
+    ASSERT_TRUE(writer->publish(key_of(0), kElf, common::make_tail(kElf, {.name = "site"}, key_of(0), 0)));
+    set_used(common::artifact_path(site.directory, key_of(0)), std::chrono::system_clock::now() - 30min);
+  }
+  const auto store = open(layered);
+  for (int i = 1; i <= 6; ++i) {
+    ASSERT_TRUE(store->publish(key_of(i), kElf, common::make_tail(kElf, {.name = std::to_string(i)}, key_of(i), 0)));
+    set_used(path_of(key_of(i)), std::chrono::system_clock::now() - i * 1h);
+  }
+  overwrite(path_of(key_of(2)), bytes_of(path_of(key_of(2))).substr(0, 2000));
+  overwrite(path_of(key_of(3)), "");
+  const auto names = [&](std::size_t most, std::chrono::milliseconds patience) {
+    std::vector<std::string> found;
+    for (const auto& manifest : store->newest_manifests(most, patience)) found.push_back(manifest.name);
+    return found;
+  };
+  set_used(path_of(key_of(2)), std::chrono::system_clock::now() - 2h);
+  set_used(path_of(key_of(3)), std::chrono::system_clock::now() - 3h);
+  EXPECT_EQ(names(100, 1min), (std::vector<std::string>{"6", "5", "4", "1", "site"}));
+  EXPECT_EQ(names(5, 1min), (std::vector<std::string>{"4", "1", "site"}));
+  EXPECT_TRUE(names(100, 0s).empty());
+  EXPECT_FALSE(std::filesystem::exists(quarantine()));  // looking is no use, and changes nothing
+}
+
 // ---- integrity ------------------------------------------------------------------------------------------------------
 
 TEST_F(StoreTest, DamageIsFoundQuarantinedAndRebuilt) {

@@ -68,7 +68,8 @@ JITC_API const char* jitc_error_thing(const jitc_error* error);     /* to which 
 JITC_API const char* jitc_error_remedy(const jitc_error* error);    /* what to do; may be "" */
 /* All of it in many lines, for people: diagnostics with line, column and caret included. */
 JITC_API const char* jitc_error_text(const jitc_error* error);
-/* All of it as JSON: kind, message, thing, remedy, diagnostics, log, needed_bytes, budget_bytes, tries. */
+/* All of it as JSON: kind, message, thing, remedy, diagnostics, log, needed_bytes, budget_bytes, tries, rungs,
+ * retry_after_seconds (0: not said). */
 JITC_API const char* jitc_error_json(const jitc_error* error);
 /* The ranks on which it happened, ascending; NULL with *count 0 when it is not of particular ranks. */
 JITC_API const int* jitc_error_ranks(const jitc_error* error, size_t* count);
@@ -115,7 +116,8 @@ typedef enum jitc_phase JITC_AS_INT {
   JITC_PHASE_QUEUED = 1,
   JITC_PHASE_COMPILING = 2,
   JITC_PHASE_LOADING = 3,
-  JITC_PHASE_ARRIVING = 4 /* other ranks have not begun this call yet */
+  JITC_PHASE_ARRIVING = 4,    /* other ranks have not begun this call yet */
+  JITC_PHASE_RECONNECTING = 5 /* the daemon went away; the root asks another one */
 } jitc_phase;
 
 /* What a waiting rank is told about once a second. */

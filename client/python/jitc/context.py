@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .problem import Problem
 
-PHASES = ("connecting", "queued", "compiling", "loading", "arriving")
+PHASES = ("connecting", "queued", "compiling", "loading", "arriving", "reconnecting")
 
 
 @dataclasses.dataclass(frozen=True)

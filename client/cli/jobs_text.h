@@ -1,0 +1,34 @@
+// The daemon's flights, as people read and name them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/error.h"
+
+namespace jitc::cli {
+
+struct JobInfo {
+  std::uint64_t flight = 0;
+  std::string key, name, phase;  // key: 64 hex digits
+  std::uint32_t waiters = 0, place = 0;
+  double seconds = 0;  // that it has run
+  std::uint64_t memory_bytes = 0, predicted_bytes = 0;
+};
+
+// Of the daemon's answer to `jobs`.
+std::vector<JobInfo> jobs_of(std::string_view json);
+
+// A line for each, under a line of headings.
+std::string jobs_table(const std::vector<JobInfo>& jobs);
+
+// "flight 7, kernel.c (running, 3 waiting)"
+std::string description(const JobInfo& job);
+
+// Which one somebody means by the number of its flight, or by the first digits (four at least) of its key. kUsage when
+// none fits, or several do.
+common::Result<JobInfo> find_job(const std::vector<JobInfo>& jobs, std::string_view id);
+
+}  // namespace jitc::cli

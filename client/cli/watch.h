@@ -1,0 +1,26 @@
+// Shows a text again and again: on a terminal in place, until q or Ctrl-C; else, or when they are counted, one after
+// the other.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "client/cli/context.h"
+#include "client/cli/terminal_text.h"
+
+namespace jitc::cli {
+
+struct Watch {
+  double interval = 1;  // seconds
+  unsigned count = 0;   // texts; 0: no end
+};
+
+// `render` makes the text, printable and within the screen, on this thread. An error of its first call is the answer;
+// later ones are shown in its place on a terminal, and end it elsewhere. The exit code.
+int watch(const Watch& options, const std::function<common::Result<std::string>(const Screen&)>& render);
+
+bool stdout_is_terminal();
+// Does the locale of the environment write UTF-8?
+bool locale_is_utf8();
+
+}  // namespace jitc::cli

@@ -1,0 +1,116 @@
+#include "client/rpc/recovery.h"
+
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "common/files.h"
+#include "common/runtime_dir.h"
+
+namespace jitc::rpc {
+namespace {
+
+using common::ErrorKind;
+using common::Result;
+using std::chrono::steady_clock;
+
+// A daemon that is not back after so long is not coming, however patient the caller is.
+constexpr double kLongestSeconds = 60;
+// listen() itself makes no event in the directory, what goes before it does.
+constexpr double kLookAgainSeconds = 0.05;
+
+// Of a daemon's last word, or of none: does another one have the request to answer?
+bool is_loss(const common::Error& error, const Progress& state) {
+  if (error.kind == ErrorKind::kUnreachable) return true;
+  // One that drains refuses what is new, and finishes what it has taken on: unless it is told to end at once.
+  const bool taken_on = state.phase == Progress::Phase::kCompiling || state.place > 0;
+  return error.kind == ErrorKind::kDraining && taken_on;
+}
+
+// What appears in the directory of a socket.
+common::Fd watch_directory_of(const std::string& socket_path) {
+  common::Fd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  const std::string directory = socket_path.substr(0, socket_path.rfind('/') + 1);
+  // Without the directory (or a descriptor) each tick looks.
+  if (changes) ::inotify_add_watch(changes.get(), directory.c_str(), IN_CREATE | IN_MOVED_TO | IN_ATTRIB);
+  return changes;
+}
+
+// Waits for a change, at most so long; was there one?
+bool wait_for_change(int changes, double seconds) {
+  pollfd waiting = {changes, POLLIN, 0};
+  const bool changed = ::poll(&waiting, 1, static_cast<int>(std::ceil(1000 * seconds))) > 0;
+  std::array<char, 4096> events;
+  while (changed && ::read(changes, events.data(), events.size()) > 0) {
+  }
+  return changed;
+}
+
+std::string whole_seconds(double seconds) { return std::to_string(static_cast<long>(std::ceil(seconds))) + " s"; }
+
+}  // namespace
+
+Result<void> Recovery::after_call(common::Error error, bool was_met) {
+  Progress& state = wait_.state();
+  if (!is_loss(error, state)) return std::unexpected(std::move(error));
+  if (++calls_ == kTries) {
+    error.message = "in each of " + std::to_string(kTries) + " tries " + error.message;
+    error.tries = kTries;
+    error.remedy = "does this source end it? Its log says why: jitcd.log in the runtime directory";
+    return std::unexpected(std::move(error));
+  }
+  // Else a connection was open from an earlier call, and its daemon has ended since.
+  was_met |= state.phase == Progress::Phase::kQueued || state.phase == Progress::Phase::kCompiling;
+  if (was_met) {
+    lost_ = error;
+    if (events_.warning)
+      events_.warning(error.message + "; asked again, try " + std::to_string(calls_ + 1) + " of " +
+                      std::to_string(kTries));
+  }
+  state = {.phase = Progress::Phase::kReconnecting};
+  return {};
+}
+
+Result<void> Recovery::after_connect(common::Error error) {
+  if (error.kind != ErrorKind::kUnreachable || ++connects_ == kTries) return std::unexpected(std::move(error));
+  // Who told a daemon to end did not mean that another is started at once; another may be on its way.
+  const bool told_to_end = lost_ && lost_->kind == ErrorKind::kDraining;
+  if (events_.start && !told_to_end) {
+    if (events_.start()) return {};
+    return std::unexpected(std::move(error));
+  }
+  if (!lost_) return std::unexpected(std::move(error));
+  return wait_for_daemon(*lost_);
+}
+
+Result<void> Recovery::wait_for_daemon(common::Error error) {
+  const double allowed =
+      options_.silence_seconds > 0 ? std::min(options_.silence_seconds, kLongestSeconds) : kLongestSeconds;
+  const auto end = steady_clock::now() + std::chrono::duration<double>(allowed);
+  wait_.heard();  // of the daemon's end: what is allowed is counted from here
+  const common::Fd changes = watch_directory_of(socket_path_);
+  for (bool changed = false;;) {
+    const auto probe = common::connect_own(socket_path_);
+    if (probe || probe.error().kind == ErrorKind::kTimedOut) return {};
+    if (probe.error().kind != ErrorKind::kUnreachable) return std::unexpected(probe.error());
+    const double left = std::chrono::duration<double>(end - steady_clock::now()).count();
+    if (left <= 0) {
+      error.message += "; no other came within " + whole_seconds(allowed);
+      return std::unexpected(std::move(error));
+    }
+    changed = wait_for_change(changes.get(), std::min({left, wait_.until_look(), changed ? kLookAgainSeconds : left}));
+    if (end <= steady_clock::now()) continue;  // one last look, and our own words
+    if (auto looked = wait_.look(); !looked) {
+      looked.error().thing = socket_path_;
+      return std::unexpected(std::move(looked.error()));
+    }
+  }
+}
+
+}  // namespace jitc::rpc

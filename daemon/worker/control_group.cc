@@ -1,0 +1,178 @@
+#include "daemon/worker/control_group.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+#include <ranges>
+
+#include "common/files.h"
+#include "common/owner.h"
+#include "daemon/worker/process_tree.h"
+
+namespace jitc::worker {
+namespace {
+
+namespace fs = std::filesystem;
+using common::Result;
+
+constexpr std::string_view kPrefix = "jitc-";
+constexpr int kMaxPasses = 5;
+
+struct Files {
+  const char *limit, *swap, *held, *peak, *events;
+};
+constexpr Files kVersion1{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.usage_in_bytes",
+                          "memory.max_usage_in_bytes", "memory.oom_control"};
+constexpr Files kVersion2{"memory.max", "memory.swap.max", "memory.current", "memory.peak", "memory.events"};
+
+const Files& files_of(int version) { return version == 1 ? kVersion1 : kVersion2; }
+
+std::string read_control(const std::string& path) { return common::read_file(path).value_or(""); }
+
+std::uint64_t number_in(std::string_view text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// The number behind `name` in lines of names and numbers.
+std::uint64_t field(std::string_view text, std::string_view name) {
+  for (const auto part : std::views::split(text, '\n')) {
+    const std::string_view line(part.begin(), part.end());
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(' ')) {
+      return number_in(line.substr(name.size() + 1));
+    }
+  }
+  return 0;
+}
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+Result<void> write_control(const std::string& path, std::string_view text) {
+  const common::Fd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
+  return common::fail_errno(common::ErrorKind::kRefused, errno, "cannot be written", path);
+}
+
+ControlGroup::ControlGroup(const GroupPlace& place, std::string name)
+    : version_(place.version),
+      memory_(place.memory + "/" + name),
+      pids_(place.pids.empty() ? "" : place.pids + "/" + name) {}
+
+std::vector<std::string> ControlGroup::directories() const {
+  if (pids_.empty() || pids_ == memory_) return {memory_};
+  return {memory_, pids_};
+}
+
+Result<ControlGroup> ControlGroup::make(const GroupPlace& place) {
+  ControlGroup group(place, std::string(kPrefix) + common::temp_name(common::Owner::this_process()));
+  for (const std::string& directory : group.directories()) {
+    if (mkdir(directory.c_str(), 0755) == 0) continue;
+    const auto failure = common::fail_errno(common::ErrorKind::kRefused, errno, "does not take a group",
+                                            fs::path(directory).parent_path());
+    group.remove();
+    return failure;
+  }
+  return group;
+}
+
+void ControlGroup::remove_left_behind(const GroupPlace& place) {
+  const common::Owner self = common::Owner::this_process();
+  for (const std::string& base : {place.memory, place.pids}) {
+    std::error_code error;
+    for (fs::directory_iterator entry(base, error), end; !error && entry != end; entry.increment(error)) {
+      const std::string name = entry->path().filename();
+      if (!name.starts_with(kPrefix)) continue;
+      const auto owner = common::owner_of(std::string_view(name).substr(kPrefix.size()));
+      if (!owner || common::life_of(*owner, self) != common::Life::kDead) continue;
+      ControlGroup group({place.version, base, {}}, name);
+      group.end_processes();
+      group.remove();
+    }
+  }
+}
+
+Result<void> ControlGroup::take_in(pid_t process) {
+  for (const std::string& directory : directories()) {
+    if (auto moved = write_control(directory + "/cgroup.procs", std::to_string(process)); !moved) return moved;
+  }
+  return {};
+}
+
+Result<void> ControlGroup::limit_memory(std::uint64_t bytes) {
+  const Files& files = files_of(version_);
+  if (version_ == 1) static_cast<void>(write_control(memory_ + "/" + files.peak, "0"));
+  const std::string text = std::to_string(bytes);
+  if (auto limited = write_control(memory_ + "/" + files.limit, text); !limited) return limited;
+  // Version 1 limits the sum, version 2 the swap alone. Kernels without swap accounting have no such file.
+  const std::string swap = memory_ + "/" + files.swap;
+  return exists(swap) ? write_control(swap, version_ == 1 ? text : "0") : Result<void>();
+}
+
+Result<void> ControlGroup::limit_processes(std::uint32_t count) {
+  return pids_.empty() ? Result<void>() : write_control(pids_ + "/pids.max", std::to_string(count));
+}
+
+std::uint64_t ControlGroup::held_bytes() const {
+  return number_in(read_control(memory_ + "/" + files_of(version_).held));
+}
+
+std::uint64_t ControlGroup::peak_bytes() const {
+  return number_in(read_control(memory_ + "/" + files_of(version_).peak));
+}
+
+std::uint64_t ControlGroup::memory_kills() const {
+  return field(read_control(memory_ + "/" + files_of(version_).events), "oom_kill");
+}
+
+std::uint64_t ControlGroup::refused_processes() const {
+  return pids_.empty() ? 0 : field(read_control(pids_ + "/pids.events"), "max");
+}
+
+std::string ControlGroup::memory_events() const {
+  const Files& files = files_of(version_);
+  return std::string(files.events) + ": oom_kill " + std::to_string(memory_kills()) + "; " + files.limit + ": " +
+         std::to_string(number_in(read_control(memory_ + "/" + files.limit))) + "; " + files.peak + ": " +
+         std::to_string(peak_bytes());
+}
+
+std::vector<pid_t> ControlGroup::processes() const {
+  std::vector<pid_t> found;
+  for (const std::string& directory : directories()) {
+    const std::string text = read_control(directory + "/cgroup.procs");
+    for (const auto part : std::views::split(std::string_view(text), '\n')) {
+      const auto pid = static_cast<pid_t>(number_in(std::string_view(part.begin(), part.end())));
+      if (pid > 0) found.push_back(pid);  // 0: of another namespace
+    }
+  }
+  return found;
+}
+
+void ControlGroup::end_processes() {
+  static_cast<void>(limit_processes(0));  // nobody answers a kill with a new process
+  const std::string kill_file = memory_ + "/cgroup.kill";
+  const bool at_once = version_ == 2 && exists(kill_file);
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    const std::vector<pid_t> living = processes();
+    if (living.empty()) return;
+    if (at_once) static_cast<void>(write_control(kill_file, "1"));
+    kill_all(living);
+  }
+}
+
+bool ControlGroup::remove() {
+  bool removed = true;
+  for (const std::string& directory : directories()) {
+    removed = (rmdir(directory.c_str()) == 0 || errno == ENOENT) && removed;
+  }
+  return removed;
+}
+
+}  // namespace jitc::worker

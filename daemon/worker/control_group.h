@@ -1,0 +1,58 @@
+// One control group, of version 1 (a directory for each controller) or 2 (one directory): made, filled, read, removed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/error.h"
+
+namespace jitc::worker {
+
+// Where groups are made, and what the files in them are called.
+struct GroupPlace {
+  int version = 0;
+  std::string memory;  // directories; with version 2 the same one
+  std::string pids;    // empty: without that controller
+};
+
+class ControlGroup {
+ public:
+  // A new group, empty and without limits, named after this process so that others can tell when it is left behind.
+  static common::Result<ControlGroup> make(const GroupPlace& place);
+  // Ends the processes and removes the groups of processes of ours that are gone.
+  static void remove_left_behind(const GroupPlace& place);
+
+  common::Result<void> take_in(pid_t process);
+  // Memory with swap. The peak counts from here, where the kernel can forget the one before.
+  common::Result<void> limit_memory(std::uint64_t bytes);
+  common::Result<void> limit_processes(std::uint32_t count);
+  std::uint64_t held_bytes() const;
+  std::uint64_t peak_bytes() const;  // 0: the kernel is too old to say
+  // Processes of this group that the kernel killed for want of memory, and forks that it refused.
+  std::uint64_t memory_kills() const;
+  std::uint64_t refused_processes() const;
+  // What tells of the two, for people.
+  std::string memory_events() const;
+
+  std::vector<pid_t> processes() const;
+  // Bounded; what hangs in the kernel stays.
+  void end_processes();
+  // False: still in use.
+  bool remove();
+
+ private:
+  explicit ControlGroup(const GroupPlace& place, std::string name);
+  std::vector<std::string> directories() const;
+
+  int version_;
+  std::string memory_, pids_;
+};
+
+// One write, as the kernel wants it. The error names the file.
+common::Result<void> write_control(const std::string& path, std::string_view text);
+
+}  // namespace jitc::worker

@@ -1,0 +1,144 @@
+#include "daemon/worker/control_groups.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "daemon/worker/sampling.h"
+
+namespace jitc::worker {
+namespace {
+
+using common::Result;
+
+constexpr std::uint64_t kProbeBytes = 64 << 20;
+
+class GroupBounds : public TreeBounds {
+ public:
+  GroupBounds(ControlGroups& owner, ControlGroup group) : owner_(owner), group_(std::move(group)) {}
+  ~GroupBounds() override { owner_.retire(std::move(group_)); }
+
+  void limit_memory(std::uint64_t bytes, const TreeUse& use) override {
+    const std::uint64_t charged = group_.held_bytes();
+    shared_ = use.resident_bytes - std::min(use.resident_bytes, charged);
+    if (bytes == 0) return;
+    const std::uint64_t growth = std::max(kLeastGrowth, bytes - std::min(bytes, use.resident_bytes));
+    if (const auto limited = group_.limit_memory(charged + growth); !limited) {
+      std::fprintf(stderr, "jitc-worker: %s; sampled instead\n", common::to_line(limited.error()).c_str());
+      sampled_ = sampled_bounds();
+      sampled_->limit_memory(bytes, use);
+    }
+  }
+
+  bool kept_by_kernel() const override { return sampled_ == nullptr; }
+
+  std::optional<Breach> breach(const TreeUse& use) const override {
+    if (group_.memory_kills() > 0) return Breach{Breach::Of::kMemory, "control group: " + group_.memory_events()};
+    if (const std::uint64_t refused = group_.refused_processes(); refused > 0) {
+      return Breach{Breach::Of::kProcesses, "control group: pids.events: max " + std::to_string(refused)};
+    }
+    return sampled_ ? sampled_->breach(use) : excess_of_processes(use);
+  }
+
+  std::uint64_t peak_bytes() const override {
+    const std::uint64_t charged = group_.peak_bytes();
+    return charged == 0 ? 0 : charged + shared_;
+  }
+
+  void end_processes() override { group_.end_processes(); }
+
+ private:
+  ControlGroups& owner_;
+  ControlGroup group_;
+  std::uint64_t shared_ = 0;             // resident in the tree, but charged elsewhere
+  std::unique_ptr<TreeBounds> sampled_;  // when the kernel refused this group's limit
+};
+
+Result<void> fill(ControlGroup& group, pid_t child) {
+  if (auto moved = group.take_in(child); !moved) return moved;
+  return group.limit_processes(kMostProcesses);
+}
+
+// A group with a process, which is killed.
+Result<void> try_out(const GroupPlace& place) {
+  auto group = ControlGroup::make(place);
+  if (!group) return std::unexpected(group.error());
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  if (child < 0) {
+    group->remove();
+    return common::fail_errno(common::ErrorKind::kInternal, errno, "cannot be forked", "process");
+  }
+  Result<void> tried = group->limit_memory(kProbeBytes);
+  if (tried) tried = fill(*group, child);
+  group->end_processes();
+  kill(child, SIGKILL);  // when it was never moved
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (!group->remove() && tried) {
+    return common::fail(common::ErrorKind::kRefused, "keeps a group in use", place.memory);
+  }
+  return tried;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Enforcement>> ControlGroups::make() {
+  auto delegation = Delegation::find();
+  if (!delegation) return std::unexpected(delegation.error());
+  ControlGroup::remove_left_behind(delegation->place());
+  if (auto tried = try_out(delegation->place()); !tried) return std::unexpected(tried.error());
+  return std::unique_ptr<Enforcement>(new ControlGroups(std::move(*delegation)));
+}
+
+ControlGroups::~ControlGroups() { tidy(); }
+
+std::string ControlGroups::description() const {
+  const GroupPlace& place = delegation_.place();
+  return "control groups v" + std::to_string(place.version) + " below " + place.memory +
+         (place.pids.empty() ? "; processes by sampling" : "");
+}
+
+std::unique_ptr<TreeBounds> ControlGroups::bounds_of(pid_t child) {
+  auto group = ControlGroup::make(delegation_.place());
+  Result<void> filled;
+  if (group) {
+    filled = fill(*group, child);
+    if (filled) return std::make_unique<GroupBounds>(*this, std::move(*group));
+    retire(std::move(*group));
+  }
+  if (!std::exchange(warned_, true)) {
+    const common::Error& error = group ? filled.error() : group.error();
+    std::fprintf(stderr, "jitc-worker: no control group for a compile, sampled instead: %s\n",
+                 common::to_line(error).c_str());
+  }
+  return sampled_bounds();
+}
+
+void ControlGroups::retire(ControlGroup group) {
+  group.end_processes();
+  if (!group.remove()) retired_.push_back(std::move(group));
+}
+
+bool ControlGroups::tidy() {
+  std::erase_if(retired_, [](ControlGroup& group) { return group.remove(); });
+  return retired_.empty();
+}
+
+std::unique_ptr<Enforcement> choose_enforcement(bool groups_allowed) {
+  if (!groups_allowed) return std::make_unique<Sampling>("control groups are switched off (setting cgroup)");
+  auto groups = ControlGroups::make();
+  if (groups) return std::move(*groups);
+  const common::Error& why = groups.error();
+  return std::make_unique<Sampling>("no control groups: " + why.thing + " " + why.message +
+                                    (why.remedy.empty() ? "" : "; " + why.remedy));
+}
+
+}  // namespace jitc::worker

@@ -1,0 +1,35 @@
+// Bounds that the kernel keeps: a control group for each tree. Charges go to the group from the child's first moments,
+// so what it still shares with its parent is not in the group; limits and peaks are made up for that.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/error.h"
+#include "daemon/worker/delegation.h"
+#include "daemon/worker/enforcement.h"
+
+namespace jitc::worker {
+
+class ControlGroups : public Enforcement {
+ public:
+  // Makes, limits, fills, empties and removes a group to see that it can. The error says what cannot be done.
+  static common::Result<std::unique_ptr<Enforcement>> make();
+  ~ControlGroups() override;
+
+  std::string description() const override;
+  std::unique_ptr<TreeBounds> bounds_of(pid_t child) override;
+  bool tidy() override;
+
+  // A group whose tree has ended: removed now, or by a later tidy().
+  void retire(ControlGroup group);
+
+ private:
+  explicit ControlGroups(Delegation delegation) : delegation_(std::move(delegation)) {}
+
+  Delegation delegation_;
+  std::vector<ControlGroup> retired_;
+  bool warned_ = false;
+};
+
+}  // namespace jitc::worker

@@ -1,0 +1,66 @@
+#include "daemon/worker/verdict.h"
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <utility>
+
+#include "daemon/worker/limits.h"
+
+namespace jitc::worker {
+
+Outcome outcome_of(const Breach& breach) {
+  if (breach.of == Breach::Of::kMemory) {
+    return failed(Finished::OUT_OF_MEMORY, "the compile grew beyond its memory limit", breach.evidence);
+  }
+  return failed(Finished::REFUSED, "the compile needs more than " + std::to_string(kMostProcesses) +
+                                       " processes at once: " + breach.evidence);
+}
+
+Finished verdict(const End& end) {
+  const std::string& log = end.log;
+  const int status = end.status;
+  Outcome outcome;
+  if (end.ending == Ending::kCancelled) {
+    outcome = failed(Finished::CANCELLED, "cancelled");
+  } else if (end.ending == Ending::kStalled) {
+    outcome =
+        failed(Finished::TIMED_OUT, "the compile did nothing for " + std::to_string(end.stall.count()) + " s",
+               "sampled: its processes used no CPU time meanwhile; before, " + std::to_string(end.cpu_seconds) + " s");
+  } else if (end.ending == Ending::kCpuTime) {
+    outcome = failed(
+        Finished::TIMED_OUT,
+        "the compile's processes together used up their " + std::to_string(end.start.cpu_seconds()) + " s of CPU time",
+        "sampled: " + std::to_string(end.cpu_seconds) + " s");
+  } else if (end.ending == Ending::kTime) {
+    outcome = failed(Finished::TIMED_OUT,
+                     "the compile took more than " + std::to_string(kTimePerCpuTime) + " times its CPU limit of " +
+                         std::to_string(end.start.cpu_seconds()) + " s",
+                     "sampled: it used " + std::to_string(end.cpu_seconds) + " s of CPU time");
+  } else if (end.breach) {
+    outcome = outcome_of(*end.breach);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOutOfMemory) {
+    outcome = failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit",
+                     "exit code " + std::to_string(kExitOutOfMemory) + ": " + log);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDeepSource) {
+    outcome = failed(Finished::INVALID_SOURCE,
+                     "the source nests, or chains, more deeply than the compiler's stack of " +
+                         std::to_string(stack_bytes() >> 20) + " MiB takes: name sub-expressions",
+                     "exit code " + std::to_string(kExitDeepSource) + ": " + log);
+  } else if (WIFEXITED(status)) {
+    outcome = failed(Finished::CRASHED, "the compile child ended with status " + std::to_string(WEXITSTATUS(status)) +
+                                            (log.empty() ? "" : ": " + log));
+  } else if (WTERMSIG(status) == SIGXCPU) {
+    outcome = failed(Finished::TIMED_OUT,
+                     "the compile used up its " + std::to_string(end.start.cpu_seconds()) + " s of CPU time",
+                     name_of_signal(SIGXCPU));
+  } else {
+    outcome = failed(Finished::CRASHED, "the compile child was ended by " + name_of_signal(WTERMSIG(status)) +
+                                            (log.empty() ? "" : ": " + log));
+  }
+  outcome.finished.set_log(log);
+  fit_into_datagram(outcome.finished);
+  return std::move(outcome.finished);
+}
+
+}  // namespace jitc::worker
