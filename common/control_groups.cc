@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
+
+#include "common/text.h"
 
 namespace jitc::common {
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (const auto part : std::views::split(text, separator)) parts.emplace_back(part.begin(), part.end());
-  return parts;
-}
 
 bool lists(std::string_view comma_separated, std::string_view word) {
   const auto words = split(comma_separated, ',');

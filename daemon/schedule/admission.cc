@@ -41,7 +41,7 @@ void Scheduler::State::enqueue(Flight& flight, bool in_front) {
 void Scheduler::State::leave_queue(Flight& flight) {
   --queued;
   unmark_passed(flight);
-  numbered = settled = false;
+  numbered = false;
   for (const Line& line : flight.lines) turns[line.prefetch].remove(line.client, flight.id);
 }
 
@@ -78,25 +78,22 @@ double Scheduler::State::retry_after_seconds() const {
 
 // ---- admission ------------------------------------------------------------------------------------------------------
 
-// A compile predicted above the whole budget is tried alone with all of it: a prediction alone refuses nothing.
+// What a compile is allowed it also holds, so that all of them together never get more than the budget. One that ran
+// out of memory, or needs more than there is by its prediction, has all of it, and nothing beside it: a prediction
+// alone refuses nothing.
 Demand Scheduler::State::demand_of(const Flight& flight) const {
   Demand demand;
-  demand.predicted = model.predict(flight.features);
-  demand.reservation = MemoryModel::reservation_for(demand.predicted);
+  demand.predicted = std::max(model.predict(flight.features), flight.needed_bytes);
   demand.limit = MemoryModel::limit_for(demand.predicted);
-  if (flight.out_of_memory > 0) {
-    demand.reservation = std::max(demand.reservation, 2 * flight.demand.reservation);
-    demand.limit = std::max(demand.limit, 2 * flight.demand.limit);
-  }
-  demand.alone = flight.out_of_memory > 0 || flight.suspect || demand.reservation > limits.budget_bytes;
-  demand.reservation = std::min(demand.reservation, limits.budget_bytes);
-  demand.limit = std::min(demand.limit, limits.budget_bytes + (demand.alone ? limits.spare_bytes : 0));
+  demand.whole_budget = flight.out_of_memory > 0 || demand.limit > limits.budget_bytes;
+  if (demand.whole_budget) demand.limit = limits.budget_bytes + limits.spare_bytes;
+  demand.alone = demand.whole_budget || flight.suspect;
   return demand;
 }
 
 bool Scheduler::State::fits(const Demand& demand) const {
   if (counters.running == 0) return true;
-  return !demand.alone && counters.reserved_bytes + demand.reservation <= limits.budget_bytes;
+  return !demand.alone && counters.reserved_bytes + demand.limit <= limits.budget_bytes;
 }
 
 void Scheduler::State::mark_passed(Time now, Flight& flight) {
@@ -116,7 +113,7 @@ Flight* Scheduler::State::aged(bool prefetch, Time now) {
   for (const auto& [since, id] : passed) {
     if (after(since, limits.ageing) > now) break;
     Flight& flight = flights.at(id);
-    if (!flight.grace_end && flight.is_prefetch() == prefetch) return &flight;
+    if (flight.is_prefetch() == prefetch) return &flight;
   }
   return nullptr;
 }
@@ -135,6 +132,7 @@ std::optional<Scheduler::State::Choice> Scheduler::State::next_to_start(Time now
       for (const FlightId id : client.flights) {
         Flight& flight = flights.at(id);
         if (flight.grace_end) continue;  // nobody waits for it
+        ++counters.looked_at;
         if (fits(demand_of(flight))) return Choice{&flight, client.name};
         if (!first) mark_passed(now, *(first = &flight));
       }
@@ -154,7 +152,7 @@ void Scheduler::State::start(Time now, Flight& flight, const std::string& client
   flight.beside_others = counters.running > 0;
   flight.number = counters.compiles_started + 1;
   alone_runs = demand.alone;
-  counters.reserved_bytes += demand.reservation;
+  counters.reserved_bytes += demand.limit;
   counters.running_peak = std::max(counters.running_peak, ++counters.running);
   ++counters.compiles_started;
   const bool lowered = !flight.degraded.empty();
@@ -184,7 +182,7 @@ void Scheduler::State::release(Time now, Flight& flight) {
   run_seconds = run_seconds > 0 ? run_seconds + kWeight * (seconds - run_seconds) : seconds;
   settled = false;
   --counters.running;
-  counters.reserved_bytes -= flight.demand.reservation;
+  counters.reserved_bytes -= flight.demand.limit;
   alone_runs = false;  // if something ran alone, it was this one
 }
 

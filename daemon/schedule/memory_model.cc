@@ -65,10 +65,8 @@ void MemoryModel::learn(const Features& features, std::uint64_t peak_bytes) {
   correction = std::clamp(correction, kSmallestCorrection, kLargestCorrection);
 }
 
-std::uint64_t MemoryModel::reservation_for(std::uint64_t predicted) { return predicted + predicted / 4; }
-
 std::uint64_t MemoryModel::limit_for(std::uint64_t predicted) {
-  return predicted + std::max<std::uint64_t>(predicted / 2, 64 * kMiB);
+  return predicted + std::max<std::uint64_t>(predicted / 4, 48 * kMiB);
 }
 
 }  // namespace jitc::schedule

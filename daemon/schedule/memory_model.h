@@ -17,9 +17,8 @@ class MemoryModel {
   // A measured peak corrects later predictions of the same family (compiler, optimisation, size class). Corrections
   // rise at once and fall slowly: too high costs a little concurrency, too low costs a failed compile.
   void learn(const Features& features, std::uint64_t peak_bytes);
-  // What a compile of this prediction holds of the budget: the prediction and a quarter, the model's usual error.
-  static std::uint64_t reservation_for(std::uint64_t predicted);
-  // Hard limit for a prediction: half as much again, at least 64 MiB more, so at least 64 MiB above an empty source.
+  // What a compile of this prediction is allowed, and so holds of the budget: a quarter more, the model's usual error,
+  // and at least 48 MiB more, so at least 48 MiB above an empty source.
   static std::uint64_t limit_for(std::uint64_t predicted);
 
  private:

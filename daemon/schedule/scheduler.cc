@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/text.h"
 #include "daemon/schedule/least_memory.h"
 #include "daemon/schedule/state.h"
 
@@ -11,18 +12,16 @@ namespace {
 
 using common::Error;
 using common::ErrorKind;
+using common::mebibytes;
 using Phase = FlightView::Phase;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB"; }
 
 Limits sane(Limits limits) {
   limits.slots = std::max(limits.slots, 1U);
   limits.budget_bytes = std::max(limits.budget_bytes, kMiB);  // a limit of 0 bytes would read as none
   limits.queue_length = std::max(limits.queue_length, 1U);
   limits.crash_tries = std::max(limits.crash_tries, 1U);
-  limits.memory_tries = std::max(limits.memory_tries, 1U);
   return limits;
 }
 
@@ -76,22 +75,35 @@ void Scheduler::State::answer_all(Flight& flight, Answer::Kind kind, const Error
 
 void Scheduler::State::abandon(Time now, Flight& flight) {
   if (flight.phase == Phase::kPublishing) return;  // nothing is left to save
-  settled = false;                                 // nothing is kept for it any more
+  stop_holding_back(now, flight);
   flight.grace_end = after(now, limits.grace);
   graces.emplace(*flight.grace_end, flight.id);
+}
+
+// The queue is worth a look only if it was this one that held the others back.
+void Scheduler::State::stop_holding_back(Time now, Flight& flight) {
+  if (!flight.passed_since) return;
+  if (aged(flight.is_prefetch(), now) == &flight) settled = false;
+  passed.erase({*flight.passed_since, flight.id});
 }
 
 void Scheduler::State::revive(Flight& flight) {
   if (!flight.grace_end) return;
   graces.erase({*flight.grace_end, flight.id});
   flight.grace_end.reset();
+  if (flight.passed_since) passed.emplace(*flight.passed_since, flight.id);
   if (flight.phase == Phase::kQueued) may_start(flight);
 }
 
 // A compile that runs keeps its slot and memory until its end is reported; its key is free for a new flight at once.
-void Scheduler::State::end_without_waiters(Flight& flight, Actions& actions) {
+void Scheduler::State::end_without_waiters(Time now, Flight& flight, Actions& actions) {
   ++counters.cancelled;
-  revive(flight);
+  if (flight.grace_end) {
+    graces.erase({*flight.grace_end, flight.id});
+    flight.grace_end.reset();
+  } else {
+    stop_holding_back(now, flight);
+  }
   by_key.erase(flight.first.key);
   if (flight.phase == Phase::kRunning) {
     flight.stopping = true;
@@ -121,17 +133,13 @@ void Scheduler::State::enqueue_or_refuse(Flight& flight, Actions& actions) {
 
 // ---- outcomes -------------------------------------------------------------------------------------------------------
 
-// From the features that predictions are made of, so that the correction fits the next prediction. A compile that ran
-// out of memory needs its limit at least.
+// From the features that predictions are made of, so that the correction fits the next prediction. One that ran out of
+// memory teaches nothing: the source may be the only one of its kind, and nobody measured what it needs.
 void Scheduler::State::learn(const Flight& flight, const CompileOutcome& outcome) {
+  if (outcome.kind != CompileOutcome::Kind::kDone || outcome.peak_bytes == 0) return;
   Features features = flight.first.features;
   features.optimisation = flight.features.optimisation;
-  if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
-    const std::uint64_t needed = std::max({outcome.peak_bytes, flight.demand.limit, flight.demand.predicted});
-    model.learn(features, needed);
-  } else if (outcome.kind == CompileOutcome::Kind::kDone && outcome.peak_bytes > 0) {
-    model.learn(features, outcome.peak_bytes);
-  }
+  model.learn(features, outcome.peak_bytes);
 }
 
 // The last rung: none when the flags must stay as they are, or were changed already, or would cost as much.
@@ -141,13 +149,13 @@ std::optional<int> Scheduler::State::level_to_lower_to(const Flight& flight) con
   const std::optional<int> level = level_with_less_memory(lowered.compiler, lowered.optimisation);
   if (!level) return std::nullopt;
   lowered.optimisation = *level;
-  return model.predict(lowered) < model.predict(flight.features) ? level : std::nullopt;
+  return model.predict(lowered) < demand_of(flight).predicted ? level : std::nullopt;
 }
 
 bool Scheduler::State::may_retry(const Flight& flight, CompileOutcome::Kind kind) const {
   switch (kind) {
     case CompileOutcome::Kind::kOutOfMemory:
-      return flight.out_of_memory < limits.memory_tries || level_to_lower_to(flight);
+      return !flight.demand.whole_budget || level_to_lower_to(flight);
     case CompileOutcome::Kind::kCrashed:
       return flight.attempt < limits.crash_tries;
     case CompileOutcome::Kind::kWorkerLost:  // it may have died of another one
@@ -160,16 +168,16 @@ bool Scheduler::State::may_retry(const Flight& flight, CompileOutcome::Kind kind
 void Scheduler::State::retry_for_memory(Flight& flight) {
   const std::string failed = "out of memory at " + mebibytes(flight.demand.limit);
   std::string how = "tried again";
-  const bool as_asked = flight.out_of_memory < limits.memory_tries;
-  if (const auto level = as_asked ? std::nullopt : level_to_lower_to(flight)) {
+  if (const auto level = flight.demand.whole_budget ? level_to_lower_to(flight) : std::nullopt) {
     ++counters.rung_degraded;
+    flight.needed_bytes = 0;  // with those flags
     const int asked = std::exchange(flight.features.optimisation, *level);
     how = "compiled with -O" + std::to_string(*level) + " instead of -O" + std::to_string(asked);
     flight.degraded = how + ": " + failed;
   } else {
     ++counters.rung_alone;
   }
-  flight.rungs.push_back(failed + ": " + how + " alone with " + mebibytes(demand_of(flight).limit));
+  flight.rungs.push_back(failed + ": " + how + " alone with the whole budget of " + mebibytes(demand_of(flight).limit));
 }
 
 // It had its turn: back to the front of its clients' lines.
@@ -201,26 +209,26 @@ void Scheduler::State::fail(Time now, Flight& flight, Error error, Actions& acti
 
 Error Scheduler::State::final_error(const Flight& flight, const CompileOutcome& outcome) const {
   Error error = outcome.error;
-  error.tries = flight.attempt;
+  const bool out_of_memory = outcome.kind == CompileOutcome::Kind::kOutOfMemory;
+  error.tries = out_of_memory ? flight.out_of_memory : flight.attempt;
   if (error.thing.empty()) error.thing = flight.first.name;
   if (outcome.kind == CompileOutcome::Kind::kCrashed) error.kind = ErrorKind::kCompilerCrashed;
   if (error.message.empty()) {
     error.message = outcome.kind == CompileOutcome::Kind::kWorkerLost ? "the worker was lost" : "the compiler failed";
   }
-  if (outcome.kind != CompileOutcome::Kind::kOutOfMemory) return error;
-  const std::uint64_t limit = flight.demand.limit;
-  const std::uint64_t budget = limits.budget_bytes + limits.spare_bytes;
-  const bool all_of_it = limit >= budget;
+  if (!out_of_memory) return error;
   error.kind = ErrorKind::kOutOfMemory;
-  error.needed_bytes = std::max({limit, outcome.peak_bytes, flight.demand.predicted});
-  error.budget_bytes = budget;
-  error.message = "the compiler ran out of memory in each of " + std::to_string(flight.attempt) + " tries, last at " +
-                  mebibytes(limit) + " of a budget of " + mebibytes(budget);
-  error.remedy = "share the repeated expressions of the source (JITC_SHARE=1), split its largest function";
+  error.needed_bytes = std::max(flight.needed_bytes, flight.demand.predicted);
+  error.budget_bytes = flight.demand.limit;  // all that there was
+  error.message =
+      "the compiler ran out of memory " +
+      (error.tries > 1 ? "in " + std::to_string(error.tries) + " tries, the last" : std::string("in 1 try,")) +
+      " with the whole budget of " + mebibytes(error.budget_bytes);
+  error.remedy = "share the repeated expressions of the source (JITC_SHARE=1)";
   if (const auto level = level_with_less_memory(flight.features.compiler, flight.features.optimisation)) {
     error.remedy += ", compile it with -O" + std::to_string(*level);
   }
-  error.remedy += all_of_it ? ", or raise JITC_MEMORY_BUDGET" : ", or ask again: the first try will have more";
+  error.remedy += ", or give compiles more memory (JITC_MEMORY_BUDGET; `jitc status` says what bounds it)";
   return error;
 }
 
@@ -318,7 +326,10 @@ Actions Scheduler::compile_done(Time now, FlightId id, const CompileOutcome& out
     state_->forget(*flight, actions);
   } else {
     state_->learn(*flight, outcome);
-    if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) ++flight->out_of_memory;
+    if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
+      ++flight->out_of_memory;
+      flight->needed_bytes = std::max({flight->needed_bytes, flight->demand.limit, outcome.peak_bytes});
+    }
     if (outcome.features.bytes > 0) {
       const int level = flight->features.optimisation;
       flight->features = outcome.features;
@@ -356,7 +367,7 @@ Actions Scheduler::cancel(Time now, FlightId id) {
   Flight& flight = found->second;
   state_->answer_all(flight, Answer::Kind::kError, cancelled_error(flight.first.name), actions);
   if (flight.phase == Phase::kPublishing) return actions;  // it is made: others will find it
-  state_->end_without_waiters(flight, actions);
+  state_->end_without_waiters(now, flight, actions);
   state_->admit(now, actions);
   return actions;
 }
@@ -377,7 +388,7 @@ Actions Scheduler::set_limits(Time now, const Limits& limits) {
 Actions Scheduler::tick(Time now) {
   Actions actions;
   while (!state_->graces.empty() && state_->graces.begin()->first <= now) {
-    state_->end_without_waiters(state_->flights.at(state_->graces.begin()->second), actions);
+    state_->end_without_waiters(now, state_->flights.at(state_->graces.begin()->second), actions);
   }
   state_->failures.expire(now);
   state_->admit(now, actions);

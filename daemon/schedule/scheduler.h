@@ -5,19 +5,19 @@
 //   submit -> kLookUp -> (look_up_done: hit -> Answer) -> queued -> kCompile -> compile_done -> kPublish ->
 //   publish_done
 //   -> Answer to every waiter.
-// The ladder of one that ran out of memory: again, alone, with twice the reservation; then, unless the flags are exact
-// or it would not help, the same once more at the optimisation level that needs the least memory (level_with_less_
-// memory). What that makes is answered, and not kept under the key, whose flags it does not have. Then Answer with the
-// error.
-// One whose compiler crashes, or whose worker dies, is tried `crash_tries` times; if others ran beside it when the
-// worker died, once more and alone, so that one source that kills workers is found out and the others are not blamed.
+// The ladder of one that ran out of memory: again, alone, with the whole budget, unless it had that already; then,
+// unless the flags are exact or it would not help, the same once more at the optimisation level that needs the least
+// memory (level_with_less_memory). What that makes is answered, and not kept under the key, whose flags it does not
+// have. Then Answer with the error. One whose compiler crashes, or whose worker dies, is tried `crash_tries` times; if
+// others ran beside it when the worker died, once more and alone, so that one source that kills workers is found out
+// and the others are not blamed.
 //
-// Admission: a flight starts when a slot is free and its reservation (MemoryModel) fits what is left of the budget.
-// Clients take turns, first come first served within one; those somebody waits for come before prefetches. A flight
-// that does not fit is passed by others that do, but after `ageing` all others wait for it. One that is predicted above
-// the whole budget runs alone with all of it: a prediction refuses nothing, OUT_OF_MEMORY is answered only after it was
-// seen `memory_tries` times. Limits that shrink, and memory pressure, stop nothing that runs; with nothing running one
-// flight starts always.
+// Admission: a flight starts when a slot is free and the limit it will have (MemoryModel) fits what is left of the
+// budget. Clients take turns, first come first served within one; those somebody waits for come before prefetches. A
+// flight that does not fit is passed by others that do, but after `ageing` all others wait for it. One that is
+// predicted above the whole budget runs alone with all of it: a prediction refuses nothing, OUT_OF_MEMORY is answered
+// only after it was seen with the whole budget. Limits that shrink, and memory pressure, stop nothing that runs; with
+// nothing running one flight starts always.
 //
 // Drain: what was accepted before it finishes (queued ones too), look-ups still answer hits, a miss is refused.
 #pragma once
@@ -46,14 +46,13 @@ inline constexpr FlightId kNoFlight = 0;
 struct Limits {
   std::uint32_t slots = 1;              // concurrent compiles
   std::uint64_t budget_bytes = 0;       // for all compiles together; at least 1 MiB
-  std::uint64_t spare_bytes = 0;        // beside it, held by what is given up for a compile that runs alone
+  std::uint64_t spare_bytes = 0;        // beside it, held by what is given up for a compile that has all of both
   std::uint32_t queue_length = 10'000;  // flights waiting to run
   Seconds grace{2};                     // a flight without waiters lives so long
   Seconds failure_memory{30};           // a failure answers the same key for so long
-  Seconds ageing{5};               // after so long a flight that does not fit may no longer be passed by small ones
-  std::uint32_t crash_tries = 2;   // starts of one flight before a crash is answered
-  std::uint32_t memory_tries = 2;  // with the flags as they are: the first, and one alone with twice the reservation
-  bool pressure = false;           // memory pressure: start nothing new while something runs
+  Seconds ageing{5};              // after so long a flight that does not fit may no longer be passed by small ones
+  std::uint32_t crash_tries = 2;  // starts of one flight before a crash is answered
+  bool pressure = false;          // memory pressure: start nothing new while something runs
 };
 
 // What a submit says. `key` decides merging; the rest is the first waiter's.
@@ -105,11 +104,12 @@ using Actions = std::vector<Action>;
 // requests: submits. hits: look-ups that found it. merged: waiters that joined a flight. compiles_started: Compile
 // actions. compiles_failed, out_of_memory: flights that ended so. retries: further attempts, of which each rung counts
 // its own. degraded: compiles that are done otherwise than asked. cancelled: flights that were ended for want of
-// waiters or by cancel(). failures_remembered: requests answered by an earlier failure.
+// waiters or by cancel(). failures_remembered: requests answered by an earlier failure. looked_at: flights of the queue
+// that were asked whether they fit. reserved_bytes: the sum of the limits of what runs.
 struct Counters {
   std::uint64_t requests = 0, hits = 0, merged = 0, compiles_started = 0, compiles_failed = 0, out_of_memory = 0,
                 retries = 0, rung_alone = 0, rung_degraded = 0, rung_crashed = 0, rung_worker_lost = 0, degraded = 0,
-                cancelled = 0, refused_queue_full = 0, failures_remembered = 0;
+                cancelled = 0, refused_queue_full = 0, failures_remembered = 0, looked_at = 0;
   std::uint32_t running = 0, running_peak = 0;
   std::uint64_t reserved_bytes = 0;
 };

@@ -31,9 +31,9 @@ struct Line {
 // Memory of one start.
 struct Demand {
   std::uint64_t predicted = 0;
-  std::uint64_t reservation = 0;  // held of the budget
-  std::uint64_t limit = 0;        // given to the child tree
+  std::uint64_t limit = 0;  // given to the child tree, and held of the budget
   bool alone = false;
+  bool whole_budget = false;  // alone with all that there is: nothing more can be given
 };
 
 struct Flight {
@@ -48,6 +48,7 @@ struct Flight {
   Time started;
   std::uint32_t attempt = 0;
   std::uint32_t out_of_memory = 0;  // attempts that ended so
+  std::uint64_t needed_bytes = 0;   // at least, as these met it
   bool beside_others = false;       // something ran when it was started
   std::uint64_t number = 0;         // of its start, among all
   bool suspect = false;           // the worker died under it again and again: it runs alone, to see if it is the cause
@@ -78,7 +79,7 @@ struct Scheduler::State {
   std::unordered_map<WaiterId, FlightId> by_waiter;
   std::array<Turns, 2> turns;  // of those somebody waits for, of prefetches
   std::set<std::pair<Time, FlightId>> graces;
-  std::set<std::pair<Time, FlightId>> passed;  // since when
+  std::set<std::pair<Time, FlightId>> passed;  // since when; those that somebody waits for
   std::uint32_t queued = 0;
   double run_seconds = 0;  // that compiles take, lately; 0: none has ended
   bool settled = false;    // nothing can start before something else changes: the queue need not be walked again
@@ -97,8 +98,9 @@ struct Scheduler::State {
               const std::vector<std::string>& rungs, Actions& actions);
   void answer_all(Flight& flight, Answer::Kind kind, const common::Error& error, Actions& actions);
   void abandon(Time now, Flight& flight);
+  void stop_holding_back(Time now, Flight& flight);
   void revive(Flight& flight);
-  void end_without_waiters(Flight& flight, Actions& actions);
+  void end_without_waiters(Time now, Flight& flight, Actions& actions);
   void forget(Flight& flight, Actions& actions);
   void enqueue_or_refuse(Flight& flight, Actions& actions);
 

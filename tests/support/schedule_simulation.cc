@@ -47,6 +47,7 @@ schedule::Limits ScheduleSimulation::some_limits() {
   schedule::Limits limits;
   limits.slots = static_cast<std::uint32_t>(1 + pick(8));
   limits.budget_bytes = (200 + pick(2000)) * kMiB;
+  limits.spare_bytes = pick(200) * kMiB;
   limits.queue_length = kQueueLength;
   limits.pressure = chance(0.1);
   return limits;
@@ -246,7 +247,7 @@ void ScheduleSimulation::on(const schedule::Compile& action) {
   require(running_.insert(action.flight).second, "nothing is started twice");
   require(!flight.waiters.empty(), "nothing starts that nobody waits for");
   require(action.attempt == ++flight.attempt, "attempts are counted");
-  require(action.attempt <= limits_.crash_tries + limits_.memory_tries + 2, "tries are bounded");
+  require(action.attempt <= limits_.crash_tries + 4, "tries are bounded");
   require(action.limit_bytes > 0, "every compile has a limit");
   require(!action.alone || running_.size() == 1, "who runs alone runs alone");
   require(!action.level || !flight.submission.exact_flags, "exact flags stay");
@@ -254,6 +255,7 @@ void ScheduleSimulation::on(const schedule::Compile& action) {
   queued_[flight.prefetch].erase({flight.order, action.flight});
   if (action.attempt == 1 && !action.alone) check_start(action.flight, flight);
   flight.alone = action.alone;
+  flight.limit_bytes = action.limit_bytes;
   seen_.alone += action.alone ? 1 : 0;
   flight.phase = Phase::kRunning;
   flight.run = next_run_++;
@@ -344,7 +346,7 @@ bool ScheduleSimulation::has_room_for(const Flight& flight) const {
   const bool alone = std::ranges::any_of(running_, [this](FlightId id) { return flights_.at(id).alone; });
   return flight.attempt == 0 && !flight.waiters.empty() && !alone && !limits_.pressure &&
          counters.running < limits_.slots &&
-         counters.reserved_bytes + reservation_of(flight.submission) <= limits_.budget_bytes;
+         counters.reserved_bytes + limit_of(flight.submission) <= limits_.budget_bytes;
 }
 
 // For an aged one.
@@ -363,16 +365,16 @@ void ScheduleSimulation::update_queue(FlightId id, const Flight& flight) {
   }
 }
 
-std::uint64_t ScheduleSimulation::reservation_of(const schedule::Submission& submission) const {
-  return schedule::MemoryModel::reservation_for(scheduler_.memory_model().predict(submission.features));
+std::uint64_t ScheduleSimulation::limit_of(const schedule::Submission& submission) const {
+  return schedule::MemoryModel::limit_for(scheduler_.memory_model().predict(submission.features));
 }
 
 void ScheduleSimulation::check_start(FlightId id, const Flight& flight) {
   if (flight.prefetch) {
-    const std::uint64_t room = reservation_of(flight.submission);
+    const std::uint64_t room = limit_of(flight.submission);
     for (const auto& [order, other] : queued_[false]) {
       const Flight& waiting = flights_.at(other);
-      require(waiting.attempt > 0 || reservation_of(waiting.submission) > room,
+      require(waiting.attempt > 0 || limit_of(waiting.submission) > room,
               "a prefetch starts only when nothing that somebody waits for fits");
     }
     return;
@@ -394,8 +396,15 @@ void ScheduleSimulation::check_event(bool started, std::uint32_t running_before,
   const schedule::Counters& counters = scheduler_.counters();
   require(counters.running == running_.size(), "the scheduler knows what runs");
   require(started ? counters.running <= limits_.slots : counters.running <= running_before, "slots bind");
-  require(started ? counters.reserved_bytes <= limits_.budget_bytes : counters.reserved_bytes <= reserved_before,
-          "the budget binds");
+  std::uint64_t allowed = 0;
+  bool alone = false;
+  for (const FlightId id : running_) {
+    allowed += flights_.at(id).limit_bytes;
+    alone = alone || flights_.at(id).alone;
+  }
+  const std::uint64_t budget = limits_.budget_bytes + (alone ? limits_.spare_bytes : 0);
+  require(allowed == counters.reserved_bytes, "what a compile is allowed is reserved");
+  require(started ? allowed <= budget : allowed <= reserved_before, "the budget binds");
   require(!started || !limits_.pressure || counters.running == 1, "under pressure one runs");
   require(counters.running > 0 || counters.reserved_bytes == 0, "what does not run reserves nothing");
   require(counters.running > 0 || (queued_[false].empty() && queued_[true].empty()), "the queue never stalls");

@@ -64,6 +64,7 @@ class ScheduleSimulation {
     std::uint64_t order = 0;  // of its coming into the queue
     std::uint64_t run = 0;
     std::uint32_t attempt = 0;
+    std::uint64_t limit_bytes = 0;
     bool alone = false;
     bool degraded = false;
     schedule::CompileOutcome outcome{};  // of the start that runs
@@ -106,7 +107,7 @@ class ScheduleSimulation {
   void check_flights();
   void check_waiters();
   void check_end();
-  std::uint64_t reservation_of(const schedule::Submission& submission) const;
+  std::uint64_t limit_of(const schedule::Submission& submission) const;
 
   std::mt19937_64 random_;
   std::uint64_t seed_;

@@ -48,8 +48,8 @@ inline common::Error invalid_source() {
 }
 
 // Of a model that has learnt nothing yet.
-inline std::uint64_t reservation_of(const schedule::Submission& submission) {
-  return schedule::MemoryModel::reservation_for(schedule::MemoryModel().predict(submission.features));
+inline std::uint64_t limit_of(const schedule::Submission& submission) {
+  return schedule::MemoryModel::limit_for(schedule::MemoryModel().predict(submission.features));
 }
 
 class SchedulerDriver {

@@ -12,11 +12,11 @@ using common::ErrorKind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::limit_of;
 using testing::limits;
 using testing::no_cache;
 using testing::of;
 using testing::prefetch;
-using testing::reservation_of;
 using testing::SchedulerDriver;
 using Kind = CompileOutcome::Kind;
 
@@ -36,7 +36,7 @@ TEST(Admission, NeverMoreThanTheSlots) {
 }
 
 TEST(Admission, NeverMoreThanTheBudget) {
-  const std::uint64_t one = reservation_of(of(0, "A", 1'000'000));
+  const std::uint64_t one = limit_of(of(0, "A", 1'000'000));
   SchedulerDriver driver(limits(8, 2 * one + one / 2));
   for (std::uint64_t i = 0; i < 10; ++i) driver.enqueue(of(i, "A", 1'000'000));
   int done = 0;
@@ -102,6 +102,41 @@ TEST(Admission, AnAgedOneThatIsLeftHoldsNobodyUp) {
   EXPECT_TRUE(driver.running.contains(driver.flight_of(late)));
 }
 
+// A node whose slots are free and whose memory is not: who leaves from the back lets nobody start.
+TEST(Admission, LeaversFromTheBackCostNoLookAtTheQueue) {
+  constexpr std::uint64_t kFlights = 8000;
+  SchedulerDriver driver(limits(64, 200 * kMiB));
+  driver.enqueue(of(0, "A", 100));
+  std::vector<WaiterId> waiters;
+  for (std::uint64_t i = 1; i <= kFlights; ++i) waiters.push_back(driver.enqueue(of(i, "A", 100)));
+  ASSERT_EQ(driver.scheduler.queued(), kFlights);
+  driver.advance(10);  // the first of them is aged
+  const std::uint64_t before = driver.counters().looked_at;
+  while (waiters.size() > 1) {
+    driver.leave(waiters.back());
+    waiters.pop_back();
+    driver.advance(0.001);
+    driver.tick();  // graces end one by one
+  }
+  driver.advance(10);
+  driver.tick();
+  EXPECT_EQ(driver.scheduler.queued(), 1U);
+  EXPECT_LE(driver.counters().looked_at, before + 10);
+}
+
+// Its age is not lost with a connection: who is back within the grace holds the others back as before.
+TEST(Admission, AnAgedOneThatIsBackHoldsOthersBackAgain) {
+  SchedulerDriver driver(limits(8, 400 * kMiB));
+  driver.enqueue(of(1, "A", 100));
+  const WaiterId large = driver.enqueue(of(2, "B", 4'000'000));
+  driver.enqueue(of(3, "C", 100));
+  driver.advance(5);
+  driver.leave(large);
+  driver.submit(of(2, "B", 4'000'000));
+  const WaiterId late = driver.enqueue(of(4, "C", 100));
+  EXPECT_FALSE(driver.running.contains(driver.flight_of(late)));
+}
+
 TEST(Admission, OneAboveTheWholeBudgetRunsAloneWithAllOfIt) {
   SchedulerDriver driver(limits(4, 100 * kMiB));
   const WaiterId small = driver.enqueue([] {
@@ -134,12 +169,12 @@ TEST(Admission, TheHardLimitLeavesTheModelRoom) {
   driver.enqueue(submission);
   const std::uint64_t predicted = MemoryModel().predict(submission.features);
   EXPECT_EQ(driver.started[0].limit_bytes, MemoryModel::limit_for(predicted));
-  EXPECT_EQ(driver.counters().reserved_bytes, MemoryModel::reservation_for(predicted));
+  EXPECT_EQ(driver.counters().reserved_bytes, driver.started[0].limit_bytes);
   EXPECT_EQ(driver.view(driver.started[0].flight).predicted_bytes, predicted);
 }
 
 TEST(Admission, MeasuredPeaksAdmitMore) {
-  const std::uint64_t budget = 2 * reservation_of(of(0, "A", 1'000'000)) - 1;
+  const std::uint64_t budget = 2 * limit_of(of(0, "A", 1'000'000)) - 1;
   SchedulerDriver driver(limits(2, budget));
   driver.enqueue(of(1, "A", 1'000'000));
   driver.enqueue(of(2, "A", 1'000'000));

@@ -13,10 +13,10 @@ using common::ErrorKind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::invalid_source;
+using testing::limit_of;
 using testing::limits;
 using testing::no_cache;
 using testing::of;
-using testing::reservation_of;
 using testing::SchedulerDriver;
 using Kind = CompileOutcome::Kind;
 
@@ -24,14 +24,14 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // ---- the ladder -----------------------------------------------------------------------------------------------------
 
-TEST(OutOfMemory, IsTriedAgainAloneWithTwiceTheReservation) {
-  SchedulerDriver driver(limits(4));
+TEST(OutOfMemory, IsTriedAgainAloneWithTheWholeBudget) {
+  constexpr std::uint64_t kBudget = 4096 * kMiB;
+  SchedulerDriver driver(limits(4, kBudget));
   const WaiterId big = driver.enqueue(of(1, "A", 1'000'000));
   const WaiterId other = driver.enqueue(of(2, "B", 100));
   const FlightId flight = driver.flight_of(big);
   const std::uint64_t first_limit = driver.started[0].limit_bytes;
-  const std::uint64_t other_reserved = reservation_of(of(2, "B", 100));
-  const std::uint64_t first_reserved = driver.counters().reserved_bytes - other_reserved;
+  EXPECT_EQ(driver.counters().reserved_bytes, first_limit + limit_of(of(2, "B", 100)));
   driver.end(flight, Kind::kOutOfMemory, {}, first_limit);
   EXPECT_FALSE(driver.running.contains(flight));  // something runs
   driver.finish(driver.flight_of(other));
@@ -39,39 +39,63 @@ TEST(OutOfMemory, IsTriedAgainAloneWithTwiceTheReservation) {
   const Compile& second = driver.started.back();
   EXPECT_TRUE(second.alone);
   EXPECT_EQ(second.attempt, 2U);
-  EXPECT_EQ(second.limit_bytes, 2 * first_limit);
-  EXPECT_EQ(driver.counters().reserved_bytes, 2 * first_reserved);
+  EXPECT_EQ(second.limit_bytes, kBudget);
+  EXPECT_EQ(driver.counters().reserved_bytes, kBudget);
   const WaiterId beside = driver.enqueue(of(3));
   EXPECT_FALSE(driver.running.contains(driver.flight_of(beside)));
   driver.finish(flight);
   EXPECT_EQ(driver.answer(big).kind, Answer::Kind::kDone);
   ASSERT_EQ(driver.answer(big).rungs.size(), 1U);
-  EXPECT_THAT(driver.answer(big).rungs[0], HasSubstr("alone"));
+  EXPECT_THAT(driver.answer(big).rungs[0], HasSubstr("alone with the whole budget of 4096 MiB"));
   EXPECT_EQ(driver.counters().retries, 1U);
   EXPECT_EQ(driver.counters().out_of_memory, 0U);
   EXPECT_TRUE(driver.running.contains(driver.flight_of(beside)));
 }
 
-TEST(OutOfMemory, AlwaysTooLargeIsAnsweredAfterTheTriesAndTheQueueGoesOn) {
+TEST(OutOfMemory, WithTheWholeBudgetIsAnsweredAndTheQueueGoesOn) {
   SchedulerDriver driver(limits(2, 300 * kMiB));
-  const WaiterId waiter = driver.enqueue(of(1, "A", 5'000'000));
+  const WaiterId waiter = driver.enqueue(of(1, "A", 1000));
   const WaiterId other = driver.enqueue(of(2, "B", 100));
   const FlightId flight = driver.flight_of(waiter);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (!driver.running.contains(flight)) driver.finish(driver.running.begin()->first);
-    driver.end(flight, Kind::kOutOfMemory, {.log = "bad_alloc"}, 299 * kMiB);
-  }
+  driver.end(flight, Kind::kOutOfMemory, {.log = "bad_alloc"}, 115 * kMiB);
+  if (!driver.running.contains(flight)) driver.finish(driver.flight_of(other));
+  driver.end(flight, Kind::kOutOfMemory, {.log = "bad_alloc"}, 299 * kMiB);
   const Answer& answer = driver.answer(waiter);
   EXPECT_EQ(answer.error.kind, ErrorKind::kOutOfMemory);
   EXPECT_EQ(answer.error.tries, 2U);
+  EXPECT_THAT(answer.error.message, HasSubstr("in 2 tries, the last with the whole budget of 300 MiB"));
   EXPECT_EQ(answer.error.budget_bytes, 300 * kMiB);
-  EXPECT_GE(answer.error.needed_bytes, 300 * kMiB);
+  EXPECT_EQ(answer.error.needed_bytes, 300 * kMiB);
   EXPECT_EQ(answer.error.thing, "source 1");
+  EXPECT_THAT(answer.error.remedy, HasSubstr("JITC_SHARE=1"));
   EXPECT_THAT(answer.error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
   EXPECT_EQ(answer.error.log, "bad_alloc");
   EXPECT_EQ(driver.counters().out_of_memory, 1U);
   EXPECT_EQ(driver.counters().compiles_failed, 1U);
-  EXPECT_TRUE(driver.is_answered(other) || driver.running.contains(driver.flight_of(other)));
+  EXPECT_TRUE(driver.is_answered(other));
+}
+
+// A first try that had all of it already is not repeated with the same.
+TEST(OutOfMemory, AFirstTryWithTheWholeBudgetIsTheOnlyOne) {
+  SchedulerDriver driver(limits(2, 100 * kMiB));
+  const WaiterId waiter = driver.enqueue(of(1, "A", 5'000'000));
+  driver.end(driver.flight_of(waiter), Kind::kOutOfMemory, {}, 99 * kMiB);
+  EXPECT_EQ(driver.answer(waiter).error.tries, 1U);
+  EXPECT_THAT(driver.answer(waiter).error.message, HasSubstr("in 1 try, with the whole budget of 100 MiB"));
+  EXPECT_GT(driver.answer(waiter).error.needed_bytes, 100 * kMiB);  // as predicted
+  EXPECT_THAT(driver.answer(waiter).rungs, ElementsAre());
+  EXPECT_EQ(driver.counters().retries, 0U);
+}
+
+TEST(OutOfMemory, CountsNoCrashes) {
+  SchedulerDriver driver(limits(2, 300 * kMiB));
+  const WaiterId waiter = driver.enqueue(of(1));
+  const FlightId flight = driver.flight_of(waiter);
+  driver.end(flight, Kind::kCrashed);
+  driver.end(flight, Kind::kOutOfMemory);
+  driver.end(flight, Kind::kOutOfMemory);
+  EXPECT_EQ(driver.started.size(), 3U);
+  EXPECT_EQ(driver.answer(waiter).error.tries, 2U);
 }
 
 TEST(OutOfMemory, AloneItHasWhatSparesGiveUp) {
@@ -80,45 +104,28 @@ TEST(OutOfMemory, AloneItHasWhatSparesGiveUp) {
   SchedulerDriver driver(with_spares);
   const WaiterId waiter = driver.enqueue(of(1));
   const FlightId flight = driver.flight_of(waiter);
-  EXPECT_EQ(driver.started[0].limit_bytes, 120 * kMiB);
+  EXPECT_LE(driver.started[0].limit_bytes, 120 * kMiB);
   driver.end(flight, Kind::kOutOfMemory);
   EXPECT_TRUE(driver.started[1].alone);
   EXPECT_EQ(driver.started[1].limit_bytes, 180 * kMiB);
-  EXPECT_EQ(driver.counters().reserved_bytes, 120 * kMiB);
+  EXPECT_EQ(driver.counters().reserved_bytes, 180 * kMiB);
   driver.end(flight, Kind::kOutOfMemory);
   EXPECT_EQ(driver.answer(waiter).error.budget_bytes, 180 * kMiB);
 }
 
-TEST(OutOfMemory, BelowTheBudgetTheRemedyIsNotTheBudget) {
-  SchedulerDriver driver(limits(1));
-  const WaiterId waiter = driver.enqueue(of(1));
-  const FlightId flight = driver.flight_of(waiter);
-  driver.end(flight, Kind::kOutOfMemory);
-  driver.end(flight, Kind::kOutOfMemory);
-  EXPECT_EQ(driver.answer(waiter).error.remedy.find("JITC_MEMORY_BUDGET"), std::string::npos);
-  EXPECT_EQ(driver.answer(waiter).error.needed_bytes, driver.started[1].limit_bytes);
-}
-
-TEST(OutOfMemory, TeachesTheModelSoThatTheNextOfItsKindFits) {
-  SchedulerDriver driver(limits(1));
-  driver.enqueue(of(1, "A", 1'000'000));
-  const std::uint64_t limit = driver.started[0].limit_bytes;
-  driver.end(driver.started[0].flight, Kind::kOutOfMemory);  // no peak was seen: it needs its limit at least
-  driver.cancel(driver.started[0].flight);
-  driver.end(driver.started[0].flight, Kind::kFailed);
-  driver.enqueue(of(2, "A", 1'000'000));
-  EXPECT_GE(driver.view(driver.started.back().flight).predicted_bytes, limit - kMiB);
-  EXPECT_GT(driver.started.back().limit_bytes, limit);
-}
-
-// A prediction above the budget, a limit below both: the failure says nothing against the prediction.
-TEST(OutOfMemory, BelowThePredictionTeachesNothing) {
-  const Submission large = of(1, "A", 5'000'000);
-  const std::uint64_t predicted = MemoryModel().predict(large.features);
-  SchedulerDriver driver(limits(1, 100 * kMiB));
-  driver.enqueue(large);
-  driver.end(driver.started[0].flight, Kind::kOutOfMemory, {}, 99 * kMiB);
-  EXPECT_GE(driver.scheduler.memory_model().predict(large.features), predicted - kMiB);
+// One source that never fits leaves the others of its kind their parallelism. It keeps for itself what it met.
+TEST(OutOfMemory, TeachesItsFamilyNothing) {
+  SchedulerDriver driver(limits(8, 1024 * kMiB));
+  const Submission source = of(1);
+  const std::uint64_t predicted = MemoryModel().predict(source.features);
+  const FlightId flight = driver.flight_of(driver.enqueue(source));
+  const std::uint64_t first_limit = driver.started[0].limit_bytes;
+  driver.end(flight, Kind::kOutOfMemory, {}, first_limit);
+  EXPECT_EQ(driver.view(flight).predicted_bytes, first_limit);
+  driver.end(flight, Kind::kOutOfMemory, {}, 1024 * kMiB);
+  EXPECT_EQ(driver.scheduler.memory_model().predict(source.features), predicted);
+  for (std::uint64_t i = 2; i < 10; ++i) driver.enqueue(of(i));
+  EXPECT_EQ(driver.running.size(), std::min<std::size_t>(8, 1024 * kMiB / limit_of(source)));
 }
 
 TEST(OutOfMemory, TheRetryIsNotStarvedBySmallOnes) {
@@ -151,7 +158,7 @@ Submission unoptimised(std::uint64_t key, const char* compiler = "gcc") {
 
 TEST(Degraded, IsTheLastTryAndIsNotKept) {
   for (const char* compiler : {"gcc", "clang"}) {
-    SchedulerDriver driver(limits(4));
+    SchedulerDriver driver(limits(4, 4096 * kMiB));
     const WaiterId waiter = driver.enqueue(unoptimised(1, compiler));
     const FlightId flight = driver.flight_of(waiter);
     driver.end(flight, Kind::kOutOfMemory);
@@ -160,7 +167,8 @@ TEST(Degraded, IsTheLastTryAndIsNotKept) {
     ASSERT_EQ(driver.started.size(), 3U);
     EXPECT_EQ(driver.started[2].level, 1);
     EXPECT_TRUE(driver.started[2].alone);
-    EXPECT_EQ(driver.started[2].limit_bytes, 2 * driver.started[1].limit_bytes);
+    EXPECT_EQ(driver.started[1].limit_bytes, 4096 * kMiB);
+    EXPECT_EQ(driver.started[2].limit_bytes, 4096 * kMiB);
     const WaiterId merged = driver.submit(unoptimised(1, compiler));
     driver.end(flight, Kind::kDone, {}, 100 * kMiB);
     EXPECT_THAT(driver.degraded, HasSubstr("-O1 instead of -O0"));
@@ -172,29 +180,39 @@ TEST(Degraded, IsTheLastTryAndIsNotKept) {
     EXPECT_EQ(driver.counters().rung_degraded, 1U);
     EXPECT_EQ(driver.counters().retries, 2U);
     EXPECT_EQ(driver.counters().degraded, 1U);
-    // The next one begins anew, with the flags asked for, and is predicted from what these needed.
+    // The next one begins anew, with the flags asked for.
     const WaiterId again = driver.enqueue(unoptimised(1, compiler));
     EXPECT_FALSE(driver.started.back().level);
-    EXPECT_GT(driver.started.back().limit_bytes, driver.started[0].limit_bytes);
+    EXPECT_EQ(driver.started.back().limit_bytes, driver.started[0].limit_bytes);
     driver.end(driver.flight_of(again), Kind::kDone);
     EXPECT_EQ(driver.degraded, "");
   }
 }
 
 TEST(Degraded, OutOfMemoryAllTheSameIsTheAnswer) {
-  SchedulerDriver driver(limits(1, 400 * kMiB));
+  SchedulerDriver driver(limits(1, 600 * kMiB));
   const WaiterId waiter = driver.enqueue(unoptimised(1));
   const FlightId flight = driver.flight_of(waiter);
-  for (int i = 0; i < 3; ++i) driver.end(flight, Kind::kOutOfMemory, {}, 399 * kMiB);
+  for (int i = 0; i < 3; ++i) driver.end(flight, Kind::kOutOfMemory, {}, 599 * kMiB);
   EXPECT_EQ(driver.started.size(), 3U);
   const Error& error = driver.answer(waiter).error;
   EXPECT_EQ(error.kind, ErrorKind::kOutOfMemory);
   EXPECT_EQ(error.tries, 3U);
-  EXPECT_EQ(error.budget_bytes, 400 * kMiB);
-  EXPECT_GE(error.needed_bytes, 399 * kMiB);
+  EXPECT_EQ(error.budget_bytes, 600 * kMiB);
+  EXPECT_EQ(error.needed_bytes, 600 * kMiB);
   EXPECT_THAT(error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
   EXPECT_EQ(driver.answer(waiter).rungs.size(), 2U);
   EXPECT_EQ(driver.counters().degraded, 0U);
+}
+
+// The first try had the whole budget: the last rung comes at once.
+TEST(Degraded, FollowsTheWholeBudgetAtOnce) {
+  SchedulerDriver driver(limits(1, 100 * kMiB));
+  const FlightId flight = driver.flight_of(driver.enqueue(unoptimised(1)));
+  driver.end(flight, Kind::kOutOfMemory);
+  ASSERT_EQ(driver.started.size(), 2U);
+  EXPECT_EQ(driver.started[1].level, 1);
+  EXPECT_EQ(driver.started[1].limit_bytes, 100 * kMiB);
 }
 
 // Exact flags; a level that needs as little already; a prediction that says it would not need less.
@@ -213,7 +231,7 @@ TEST(Degraded, OnlyWhereItIsAllowedAndHelps) {
     EXPECT_EQ(driver.answer(waiter).error.remedy.find("-O1") != std::string::npos, submission.exact_flags);
     EXPECT_EQ(driver.counters().rung_degraded, 0U);
   }
-  SchedulerDriver driver(limits(1));
+  SchedulerDriver driver(limits(1, 4096 * kMiB));
   Submission seen = unoptimised(1);
   seen.features.optimisation = 1;
   driver.enqueue(seen);

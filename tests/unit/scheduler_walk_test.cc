@@ -39,7 +39,7 @@ class Walk {
     limits.queue_length = static_cast<std::uint32_t>(chance(30) ? 1 + pick(10) : 1000);
     limits.pressure = chance(10);
     limits.crash_tries = static_cast<std::uint32_t>(1 + pick(3));
-    limits.memory_tries = static_cast<std::uint32_t>(1 + pick(3));
+    limits.spare_bytes = pick(100) << 20;
     return limits;
   }
 
@@ -123,17 +123,21 @@ class Walk {
     // Limits may have shrunk under what runs, so they bind when something starts.
     if (just_started) {
       ASSERT_LE(counters.running, limits_.slots);
-      ASSERT_LE(counters.reserved_bytes, limits_.budget_bytes);
+      ASSERT_LE(counters.reserved_bytes,
+                limits_.budget_bytes + (driver_.scheduler.alone_runs() ? limits_.spare_bytes : 0));
       if (limits_.pressure) {
         ASSERT_EQ(counters.running, 1U);
       }
     }
+    std::uint64_t allowed = 0;
     for (const auto& [flight, compile] : driver_.running) {
       if (compile.alone) {
         ASSERT_EQ(counters.running, 1U);
       }
       ASSERT_GT(compile.limit_bytes, 0U);
+      allowed += compile.limit_bytes;
     }
+    ASSERT_EQ(counters.reserved_bytes, allowed);
     if (counters.running == 0) {
       ASSERT_EQ(counters.reserved_bytes, 0U);
       ASSERT_FALSE(somebody_waits_in_the_queue()) << "the queue stalls";
