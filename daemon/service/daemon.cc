@@ -314,25 +314,31 @@ NodeLimits Daemon::measure(const Holdings& ours) const {
                      ours);
 }
 
-void Daemon::read_machine() {
-  node_ = measure({.compiles = engine_->counters().running, .memory_bytes = engine_->memory_now()});
-  if (node_.slots != engine_->limits().slots) {
-    log_info("slots change",
-             {{"compilers", std::to_string(node_.slots)}, {"bound_by", node_.source_of(Bounds::kSlots)}});
+void Daemon::take(NodeLimits node) {
+  const std::uint32_t slots = steady_slots(engine_->limits().slots, node_.slots, node.slots);
+  node_ = std::move(node);
+  if (slots != engine_->limits().slots) {
+    log_info("slots change", {{"compilers", std::to_string(slots)}, {"bound_by", node_.source_of(Bounds::kSlots)}});
   }
   const bool pressure = steady_pressure(pressure_, node_.pressure_percent);
   if (pressure != pressure_) log_info(pressure ? "memory pressure begins" : "memory pressure ends");
   pressure_ = pressure;
-  engine_->set_machine_limits(node_.slots, steady_budget(engine_->budget(), node_.budget_bytes), pressure_);
+  engine_->set_machine_limits(slots, steady_budget(engine_->budget(), node_.budget_bytes), pressure_);
   if (engine_->idle()) malloc_trim(0);  // a burst of large sources must not stay with us
 }
 
+// On an I/O thread, one reading at a time: what /proc says of a process that is stuck may take for ever.
 void Daemon::watch_machine() {
   machine_timer_.expires_after(kMachinePeriod);
   machine_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
-    read_machine();
-    watch_machine();
+    asio::post(*io_, [this, ours = engine_->holdings()] {
+      asio::post(state_, [this, node = measure(ours)]() mutable {
+        if (stopping_) return;
+        take(std::move(node));
+        watch_machine();
+      });
+    });
   });
 }
 

@@ -70,7 +70,7 @@ class Daemon {
   void watch_metrics();
   // On an I/O thread, unless one is writing them still: a file system that hangs holds one thread, not all.
   void write_metrics();
-  void read_machine();
+  void take(NodeLimits node);
   // Reads what bounds us now, with what our children hold already.
   NodeLimits measure(const Holdings& ours) const;
   void calls_changed(int change);

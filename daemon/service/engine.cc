@@ -19,9 +19,8 @@ using Stage = observe::TraceSpan::Kind;
 constexpr std::chrono::milliseconds kBeat{500};  // the contract promises one a second
 constexpr std::chrono::seconds kSparesLive{60};  // without a compile
 constexpr std::uint32_t kMostSpares = 4;
-constexpr std::uint64_t kSpareBytes = std::uint64_t{48}
-                                      << 20;  // a generous guess; they may take a quarter of the budget
-constexpr std::uint32_t kShortQueue = 256;    // so many may be numbered whenever one comes; a longer one at each beat
+constexpr std::uint64_t kSpareBytes = std::uint64_t{56} << 20;  // as measured; they may take a quarter of the budget
+constexpr std::uint32_t kShortQueue = 256;  // so many may be numbered whenever one comes; a longer one at each beat
 constexpr std::uint64_t kNoticeable = std::uint64_t{1} << 20;  // changes of the budget below this are noise
 
 constexpr std::string_view kDone = "DONE";
@@ -295,6 +294,7 @@ void Engine::on(WorkerUsage& usage) {
   memory_now_ = sum;
   memory_peak_ = std::max(memory_peak_, sum);
   spare_bytes_ = usage.spare_bytes;
+  holdings_ = {usage.processes, usage.anonymous_bytes};
   trace_memory();
   apply_limits(false);
 }
@@ -360,6 +360,7 @@ void Engine::fail_later(FlightId flight, Error error) {
 
 void Engine::on_worker_lost() {
   memory_now_ = spare_bytes_ = 0;
+  holdings_ = {};
   trace_memory();
   for (const auto& [job, id] : std::exchange(jobs_, {})) {
     if (const auto flight = flights_.find(id); flight != flights_.end()) flight->second.job = 0;

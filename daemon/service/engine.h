@@ -20,6 +20,7 @@
 #include "daemon/schedule/scheduler.h"
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
+#include "daemon/service/figures.h"
 #include "daemon/service/work.h"
 #include "daemon/service/worker_link.h"
 
@@ -86,6 +87,7 @@ class Engine {
   std::vector<JobView> jobs() const;
   const schedule::Counters& counters() const { return scheduler_.counters(); }
   const schedule::Limits& limits() const { return limits_; }
+  const Holdings& holdings() const { return holdings_; }  // as the worker said last
   std::uint64_t memory_now() const { return memory_now_; }
   std::uint64_t memory_peak() const { return memory_peak_; }
   std::uint64_t budget() const { return budget_; }
@@ -164,6 +166,7 @@ class Engine {
   std::size_t recalled_ = 0;
   std::uint64_t budget_ = 0;  // compiles and spares
   std::uint64_t spare_bytes_ = 0;
+  Holdings holdings_;
   std::uint64_t memory_now_ = 0;
   std::uint64_t memory_peak_ = 0;
   std::uint32_t spares_wanted_ = 0;

@@ -92,6 +92,10 @@ NodeLimits node_limits(const Machine& machine, const Wishes& wishes, const Holdi
   return limits;
 }
 
+std::uint32_t steady_slots(std::uint32_t current, std::uint32_t before, std::uint32_t measured) {
+  return measured <= current ? measured : std::max(current, std::min(before, measured));
+}
+
 std::uint64_t steady_budget(std::uint64_t current, std::uint64_t measured) {
   const bool lost = measured < current - current / 20;
   const bool gained = measured > current + current / 8;

@@ -34,8 +34,8 @@ struct Wishes {
 
 // What our own children hold. It is part of what the machine says is used, and is not to count against us twice.
 struct Holdings {
-  std::uint32_t compiles = 0;
-  std::uint64_t memory_bytes = 0;
+  std::uint32_t processes = 0;
+  std::uint64_t anonymous_bytes = 0;  // pages of files are no use of memory to the machine either
 };
 
 struct NodeLimits {
@@ -51,6 +51,8 @@ struct NodeLimits {
 // one more limit: nobody gets more than there is. Of pressure the largest figure counts.
 NodeLimits node_limits(const Machine& machine, const Wishes& wishes, const Holdings& holdings);
 
+// The slots to use next: they fall at once, and rise to what the last two readings both allow.
+std::uint32_t steady_slots(std::uint32_t current, std::uint32_t before, std::uint32_t measured);
 // The budget to use next, so that it does not flutter with every reading: it falls at once when memory was lost (beyond
 // one part in twenty), and rises only by more than one part in eight.
 std::uint64_t steady_budget(std::uint64_t current, std::uint64_t measured);

@@ -1,5 +1,7 @@
 #include "daemon/service/machine.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -9,15 +11,20 @@
 #include <sstream>
 
 #include "common/control_groups.h"
+#include "common/text.h"
 
 namespace jitc::service {
 namespace {
+
+using common::field_number;
+using common::mebibytes;
+using common::split;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSmallestReserve = 256 * kMiB, kLargestReserve = 2048 * kMiB;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostMebibytes = std::uint64_t{1} << 40;
-constexpr std::uint64_t kOwnTasks = 32;        // threads and processes of daemon and worker
+constexpr std::uint64_t kOwnTasks = 32;        // threads and processes of daemon and worker, at the least
 constexpr std::uint64_t kTasksPerCompile = 8;  // a supervisor, a driver, its passes
 
 constexpr const char* kJobId = "SLURM_JOB_ID";
@@ -43,17 +50,6 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const auto end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == text.npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return parts;
-}
-
 // The rest of the line that begins with `prefix`.
 std::optional<std::string_view> line_after(std::string_view text, std::string_view prefix) {
   for (const auto line : split(text, '\n')) {
@@ -61,8 +57,6 @@ std::optional<std::string_view> line_after(std::string_view text, std::string_vi
   }
   return std::nullopt;
 }
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
 
 // "150000 100000" as people read it.
 std::string in_microseconds(std::string_view quota) {
@@ -81,7 +75,11 @@ Figure left_of(std::uint64_t limit, std::uint64_t others, std::string source, st
           std::move(note) + ", " + mebibytes(others) + " used by others"};
 }
 
-std::uint64_t slots_among(std::uint64_t tasks) { return std::max<std::uint64_t>(1, tasks / kTasksPerCompile); }
+// Of `limit` tasks, of which there are `now`, our children's too.
+std::uint64_t slots_among(std::uint64_t limit, std::uint64_t now, const Holdings& ours) {
+  const std::uint64_t others = now - std::min<std::uint64_t>(now, ours.processes);
+  return std::max<std::uint64_t>(1, (limit - std::min(limit, others)) / kTasksPerCompile);
+}
 
 }  // namespace
 
@@ -101,11 +99,6 @@ std::optional<std::uint64_t> field_kb(std::string_view text, std::string_view na
   const auto rest = line_after(text, std::string(name) + ":");
   const auto value = rest ? number<std::uint64_t>(*rest) : std::nullopt;
   return value && *value < std::uint64_t{1} << 50 ? std::optional(*value * 1024) : std::nullopt;
-}
-
-std::optional<std::uint64_t> field_number(std::string_view text, std::string_view name) {
-  const auto rest = line_after(text, std::string(name) + " ");
-  return rest ? number<std::uint64_t>(*rest) : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_limit(std::string_view text) {
@@ -208,18 +201,17 @@ std::vector<Figure> Machine::processes(const Holdings& ours) const {
   const std::string status = read("/proc/self/status");
   const auto uid = line_after(status, "Uid:");
   if (const auto most = soft_limit(limits, "Max processes"); most && uid && number<std::uint32_t>(*uid) != 0u) {
-    const std::uint64_t left = *most - std::min(*most, kOwnTasks);
-    figures.push_back({Bounds::kSlots, static_cast<double>(slots_among(left)), "RLIMIT_NPROC",
-                       std::to_string(*most) + " processes and threads of this user"});
+    const std::uint64_t now = std::max(own_tasks(), kOwnTasks + ours.processes);
+    figures.push_back(
+        {Bounds::kSlots, static_cast<double>(slots_among(*most, now, ours)), "RLIMIT_NPROC",
+         std::to_string(*most) + " processes and threads of this user, " + std::to_string(now) + " seen"});
   }
   for (const char* controller : {"", "pids"}) {
     for (const auto& directory : directories(controller)) {
       const auto most = parse_limit(read(directory + "/pids.max"));
       const auto now = number<std::uint64_t>(read(directory + "/pids.current"));
       if (!most || !now) continue;
-      const std::uint64_t left = *most - std::min(*most, *now);
-      figures.push_back({Bounds::kSlots, static_cast<double>(slots_among(left + kTasksPerCompile * ours.compiles)),
-                         directory + "/pids.max",
+      figures.push_back({Bounds::kSlots, static_cast<double>(slots_among(*most, *now, ours)), directory + "/pids.max",
                          std::to_string(*most) + " processes and threads, " + std::to_string(*now) + " there"});
     }
   }
@@ -232,7 +224,7 @@ std::vector<Figure> Machine::memory(const Holdings& ours) const {
   std::vector<Figure> figures;
   // `used`: by everybody, our children too.
   const auto add = [&](std::uint64_t limit, std::uint64_t used, std::string source, std::string note) {
-    figures.push_back(left_of(limit, used - std::min(used, ours.memory_bytes), std::move(source), std::move(note)));
+    figures.push_back(left_of(limit, used - std::min(used, ours.anonymous_bytes), std::move(source), std::move(note)));
   };
   const std::string meminfo = read("/proc/meminfo");
   const auto total = field_kb(meminfo, "MemTotal"), available = field_kb(meminfo, "MemAvailable");
@@ -284,41 +276,48 @@ std::optional<Figure> Machine::job_memory(std::uint64_t narrowest_group) const {
 }
 
 // Resident memory of the job's processes on this node, as its accounting sums it: those of our user that have the job's
-// number in their environment. Our compilers, which descend from a child of ours, the worker, are left out.
+// number in their environment, and the worker. Our compilers have an environment of their own. Environments are read
+// last, and of few: a process may be stuck with the lock that this takes.
 std::uint64_t Machine::memory_of_job() const {
-  struct Process {
-    std::uint32_t parent = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::map<std::uint32_t, Process> processes;
   const std::string mark = '\0' + std::string(kJobId) + "=" + variables_.find(kJobId)->second + '\0';
+  const std::string own_status = read("/proc/self/status");
+  const std::string self(trim(line_after(own_status, "Pid:").value_or("")));
+  std::uint64_t bytes = 0;
+  for (const std::string& process : own_processes()) {
+    const std::string status = read(process + "/status");
+    const auto resident = field_kb(status, "VmRSS");
+    if (!resident) continue;
+    const bool is_worker = trim(line_after(status, "PPid:").value_or("")) == self;
+    if (is_worker || ('\0' + read(process + "/environ")).find(mark) != std::string::npos) bytes += *resident;
+  }
+  return bytes;
+}
+
+std::vector<std::string> Machine::own_processes() const {
+  std::vector<std::string> processes;
+  const auto owner = [this](const std::string& process) -> std::optional<uid_t> {
+    struct stat status{};
+    return ::stat((root_ + process).c_str(), &status) == 0 ? std::optional(status.st_uid) : std::nullopt;
+  };
+  const auto self = owner("/proc/self");
   std::error_code ended;  // processes come and go
   for (std::filesystem::directory_iterator entry(root_ + "/proc", ended), last; !ended && entry != last;
        entry.increment(ended)) {
     const std::string name = entry->path().filename().string();
-    const auto pid = number<std::uint32_t>(name);
-    if (!pid || ('\0' + read("/proc/" + name + "/environ")).find(mark) == std::string::npos) continue;
-    const std::string status = read("/proc/" + name + "/status");
-    const auto parent = line_after(status, "PPid:");
-    processes[*pid] = {parent ? number<std::uint32_t>(*parent).value_or(0) : 0, field_kb(status, "VmRSS").value_or(0)};
+    if (!number<std::uint32_t>(name) || !self || owner("/proc/" + name) != self) continue;
+    processes.push_back("/proc/" + name);
   }
-  const std::string own_status = read("/proc/self/status");
-  const auto own_pid = line_after(own_status, "Pid:");
-  const std::uint32_t self = own_pid ? number<std::uint32_t>(*own_pid).value_or(0) : 0;
-  const auto is_compiler = [&](std::uint32_t pid) {
-    std::uint32_t parent = processes.at(pid).parent;
-    for (auto found = processes.find(parent); found != processes.end(); found = processes.find(parent)) {
-      if (found->second.parent == self) return true;
-      if (found->second.parent == parent) return false;
-      parent = found->second.parent;
-    }
-    return false;
-  };
-  std::uint64_t bytes = 0;
-  for (const auto& [pid, process] : processes) {
-    if (!is_compiler(pid)) bytes += process.bytes;
+  return processes;
+}
+
+std::uint64_t Machine::own_tasks() const {
+  std::uint64_t tasks = 0;
+  for (const std::string& process : own_processes()) {
+    const std::string status = read(process + "/status");
+    const auto threads = line_after(status, "Threads:");
+    tasks += threads ? number<std::uint64_t>(*threads).value_or(1) : 1;
   }
-  return bytes;
+  return tasks;
 }
 
 std::vector<Figure> Machine::pressure() const {

@@ -18,8 +18,6 @@ namespace jitc::service {
 std::uint32_t count_cpu_list(std::string_view list);
 // The value in bytes of a "Name:   123 kB" line.
 std::optional<std::uint64_t> field_kb(std::string_view text, std::string_view name);
-// The number of a "name 123" line (memory.stat).
-std::optional<std::uint64_t> field_number(std::string_view text, std::string_view name);
 // A cgroup limit: "max" and v1's "no limit" (beyond 2^60) are nothing.
 std::optional<std::uint64_t> parse_limit(std::string_view text);
 // cpu.max, "quota period" -> cores, rounded up; nothing for "max".
@@ -41,7 +39,7 @@ class Machine {
   // share of this node. At least one.
   std::vector<Figure> cores() const;
   // Processes (pids controller, RLIMIT_NPROC) and descriptors (RLIMIT_NOFILE), as the compiles that they are enough
-  // for.
+  // for. What our children are already does not count as used.
   std::vector<Figure> processes(const Holdings& ours) const;
   // Bytes that our children may hold before a limit or the host's memory, less a reserve, ends. Page cache, which the
   // kernel can drop, does not count as used; nor does what our children hold already.
@@ -56,6 +54,9 @@ class Machine {
   std::optional<Figure> job_cores() const;
   std::optional<Figure> job_memory(std::uint64_t narrowest_group) const;
   std::uint64_t memory_of_job() const;
+  // Of our user: our children too, and what cannot be seen from here not.
+  std::vector<std::string> own_processes() const;
+  std::uint64_t own_tasks() const;
   std::string root_;
   Variables variables_;
 };

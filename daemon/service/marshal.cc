@@ -413,6 +413,8 @@ common::Result<WorkerEvent> from_wire(const v1::WorkerReport& report, std::vecto
       for (const auto& one : report.usage().jobs()) usage.jobs.emplace_back(one.job(), one.bytes());
       usage.spare_bytes = report.usage().spare_bytes();
       usage.spares = report.usage().spares();
+      usage.processes = report.usage().processes();
+      usage.anonymous_bytes = report.usage().anonymous_bytes();
       return usage;
     }
     case v1::WorkerReport::kFinished: {

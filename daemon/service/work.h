@@ -62,6 +62,8 @@ struct WorkerUsage {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> jobs;  // job, bytes
   std::uint64_t spare_bytes = 0;
   std::uint32_t spares = 0;
+  std::uint32_t processes = 0;  // of all compiles, and the spares
+  std::uint64_t anonymous_bytes = 0;
 };
 struct WorkerFinished {
   enum class Outcome { kDone, kInvalidSource, kRefused, kOutOfMemory, kTimedOut, kCancelled, kCrashed };

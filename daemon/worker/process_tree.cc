@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <csignal>
@@ -70,7 +71,7 @@ Memory memory_of(pid_t pid) {
   const std::vector<std::uint64_t> fields = numbers_in(read_proc(pid, "statm"));
   if (fields.size() <= kDataField) return {};
   static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return {fields[1] * page, fields[kDataField] * page};
+  return {fields[1] * page, (fields[1] - std::min(fields[1], fields[2])) * page, fields[kDataField] * page};
 }
 
 // The children of every thread of the process, as the kernel lists them.
@@ -104,7 +105,9 @@ TreeUse use_of_tree(pid_t root) {
   TreeUse use;
   use.processes = tree.size();
   for (const pid_t pid : tree) {
-    use.resident_bytes += memory_of(pid).resident;
+    const Memory memory = memory_of(pid);
+    use.resident_bytes += memory.resident;
+    use.anonymous_bytes += memory.anonymous;
     use.cpu_seconds += static_cast<double>(cpu_ticks_of(pid)) / ticks;
   }
   return use;

@@ -11,8 +11,9 @@
 namespace jitc::worker {
 
 struct Memory {
-  std::uint64_t resident = 0;  // bytes in RAM
-  std::uint64_t data = 0;      // private writable bytes of address space, as RLIMIT_DATA counts them
+  std::uint64_t resident = 0;   // bytes in RAM
+  std::uint64_t anonymous = 0;  // of these: neither of a file nor shared memory
+  std::uint64_t data = 0;       // private writable bytes of address space, as RLIMIT_DATA counts them
 };
 Memory memory_of(pid_t pid);  // zeros: no such process
 
@@ -22,6 +23,7 @@ std::vector<pid_t> descendants(pid_t root);
 // What a tree holds and has used, as one look at it shows.
 struct TreeUse {
   std::uint64_t resident_bytes = 0;  // the sum: what processes share counts for each of them
+  std::uint64_t anonymous_bytes = 0;
   std::size_t processes = 0;
   // CPU time. Not monotonic: what a process used goes to its parent when it is reaped. Two equal values mean that
   // nothing ran in between (to the kernel's clock tick).

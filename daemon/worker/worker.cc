@@ -474,10 +474,16 @@ void Worker::note_breach(Member& member) {
 Result<void> Worker::report_usage() {
   v1::WorkerReport report;
   auto& usage = *report.mutable_usage();
-  std::uint64_t spare_bytes = 0;
+  std::uint64_t spare_bytes = 0, anonymous_bytes = 0;
+  std::size_t processes = 0;
   for (const auto& [pid, member] : members_) {
+    const TreeUse use = member.running ? member.running->use : TreeUse{};
+    processes += std::max<std::size_t>(use.processes, 1);  // before the first sample too
+    anonymous_bytes += use.anonymous_bytes;
     if (!member.running) {
-      spare_bytes += memory_of(pid).resident;
+      const Memory memory = memory_of(pid);
+      spare_bytes += memory.resident;
+      anonymous_bytes += memory.anonymous;
     } else if (!member.running->answered) {
       auto& one = *usage.add_jobs();
       one.set_job(member.running->start.job());
@@ -486,6 +492,8 @@ Result<void> Worker::report_usage() {
   }
   usage.set_spare_bytes(spare_bytes);
   usage.set_spares(static_cast<std::uint32_t>(spare_count()));
+  usage.set_processes(static_cast<std::uint32_t>(processes));
+  usage.set_anonymous_bytes(anonymous_bytes);
   return outbox_.send(report);
 }
 

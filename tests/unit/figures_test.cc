@@ -68,7 +68,7 @@ TEST(NodeLimits, WhereNothingSaysWhatThereIsASettingStandsOrAnAssumption) {
 
 // A compile that starts to use memory must not shrink the budget that it runs under.
 TEST(NodeLimits, TheBudgetStaysWhatItIsWhileCompilesUseIt) {
-  const NodeLimits limits = node_limits(machine("hybrid"), {}, {.compiles = 1, .memory_bytes = 48 * kMiB});
+  const NodeLimits limits = node_limits(machine("hybrid"), {}, {.processes = 1, .anonymous_bytes = 48 * kMiB});
   EXPECT_EQ(limits.budget_bytes, 2048 * kMiB);
 }
 
@@ -77,6 +77,14 @@ TEST(Pressure, DoesNotFlutter) {
   EXPECT_TRUE(steady_pressure(true, 8));
   EXPECT_TRUE(steady_pressure(false, 11));
   EXPECT_FALSE(steady_pressure(true, 4));
+}
+
+TEST(Slots, FallAtOnceAndRiseToWhatTwoReadingsAllow) {
+  EXPECT_EQ(steady_slots(17, 17, 12), 12u);
+  EXPECT_EQ(steady_slots(17, 17, 30), 17u);
+  EXPECT_EQ(steady_slots(17, 30, 25), 25u);
+  EXPECT_EQ(steady_slots(17, 12, 20), 17u);
+  EXPECT_EQ(steady_slots(17, 25, 30), 25u);
 }
 
 TEST(Budget, FallsAtOnceAndRisesOnlyForMore) {

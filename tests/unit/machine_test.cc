@@ -2,15 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 #include "common/control_groups.h"
+#include "common/text.h"
+#include "tests/support/temporary_directory.h"
 
 namespace jitc::service {
 namespace {
 
 using common::cgroup_directories;
+using common::field_number;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -151,14 +157,35 @@ TEST(Machine, HybridHierarchies) {
 
 // What our own children hold is theirs to hold: the budget is for them.
 TEST(Machine, OurChildrenDoNotCountAgainstThemselves) {
-  const Holdings ours{.compiles = 2, .memory_bytes = 40 * kMiB};
+  const Holdings ours{.processes = 8, .anonymous_bytes = 40 * kMiB};
   const Machine hybrid = machine("hybrid");
   EXPECT_EQ(value_of(hybrid.memory(ours), "/sys/fs/cgroup/memory/job/memory.limit_in_bytes"), (2048 - 8) * kMiB);
   EXPECT_EQ(value_of(hybrid.memory(ours), "/proc/meminfo"), value_of(hybrid.memory({}), "/proc/meminfo") + 40 * kMiB);
-  EXPECT_EQ(value_of(hybrid.processes(ours), "/sys/fs/cgroup/pids/job/pids.max"), 7);
+  EXPECT_EQ(value_of(hybrid.processes(ours), "/sys/fs/cgroup/pids/job/pids.max"), 6);
   // Never more than the limit, however they were sampled.
-  EXPECT_EQ(value_of(hybrid.memory({.memory_bytes = 4096 * kMiB}), "/sys/fs/cgroup/memory/job/memory.limit_in_bytes"),
-            2048 * kMiB);
+  EXPECT_EQ(
+      value_of(hybrid.memory({.anonymous_bytes = 4096 * kMiB}), "/sys/fs/cgroup/memory/job/memory.limit_in_bytes"),
+      2048 * kMiB);
+}
+
+// A user's limit counts all of his processes and threads; what our children have of them is for compiles.
+TEST(Machine, AUsersOtherTasksCount) {
+  const Machine user = machine("user_tasks");
+  EXPECT_EQ(value_of(user.processes({}), "RLIMIT_NPROC"), (200 - 64) / 8);
+  EXPECT_EQ(value_of(user.processes({.processes = 24}), "RLIMIT_NPROC"), (200 - 40) / 8);
+  EXPECT_EQ(value_of(user.processes({.processes = 60}), "RLIMIT_NPROC"), (200 - 32) / 8);  // the daemon needs some
+}
+
+// Another user's process is not looked at, even if it says that it is of the job.
+TEST(Machine, OnlyOwnProcessesAreOfTheJob) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give a file away";
+  const testing::TemporaryDirectory directory;
+  const std::string root = directory.path() + "/machine";
+  std::filesystem::copy(JITC_SOURCE_DIR "/tests/data/machine/slurm_variables", root,
+                        std::filesystem::copy_options::recursive);
+  ASSERT_EQ(::chown((root + "/proc/40").c_str(), 65534, 65534), 0);
+  const Machine job(root, {{"SLURM_JOB_ID", "7"}, {"SLURM_MEM_PER_NODE", "2000"}});
+  EXPECT_EQ(value_of(job.memory({}), "SLURM_MEM_PER_NODE"), (2000 - 50) * kMiB);
 }
 
 // No cgroup at all: affinity, and what the host has left less one twentieth of 16 GiB.
@@ -176,7 +203,7 @@ TEST(Machine, BatchJobByItsVariables) {
                                                   {"SLURM_MEM_PER_NODE", "2000"}});
   EXPECT_EQ(value_of(job.cores(), "SLURM_CPUS_ON_NODE"), 4);
   EXPECT_EQ(value_of(job.memory({}), "SLURM_MEM_PER_NODE"), (2000 - 550) * kMiB);
-  EXPECT_EQ(value_of(job.memory({.memory_bytes = 400 * kMiB}), "SLURM_MEM_PER_NODE"), (2000 - 550) * kMiB);
+  EXPECT_EQ(value_of(job.memory({.anonymous_bytes = 400 * kMiB}), "SLURM_MEM_PER_NODE"), (2000 - 550) * kMiB);
 }
 
 TEST(Machine, BatchJobByItsShareOfEachTask) {
