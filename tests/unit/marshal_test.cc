@@ -194,6 +194,24 @@ TEST(Worker, UnknownReportsAreRefused) {
   EXPECT_FALSE(from_wire(report, {}));
 }
 
+TEST(Worker, SaysWhatItsChildrenHold) {
+  v1::WorkerReport report;
+  auto& usage = *report.mutable_usage();
+  auto& one = *usage.add_jobs();
+  one.set_job(4);
+  one.set_bytes(50);
+  usage.set_spare_bytes(20);
+  usage.set_processes(3);
+  usage.set_anonymous_bytes(40);
+  const auto event = from_wire(report, {});
+  ASSERT_TRUE(event);
+  const auto& told = std::get<WorkerUsage>(*event);
+  EXPECT_EQ(told.jobs, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{4, 50}}));
+  EXPECT_EQ(told.spare_bytes, 20u);
+  EXPECT_EQ(told.processes, 3u);
+  EXPECT_EQ(told.anonymous_bytes, 40u);
+}
+
 TEST(Worker, OutOfMemoryKeepsItsEvidence) {
   v1::WorkerReport report;
   auto& finished = *report.mutable_finished();
