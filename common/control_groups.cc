@@ -8,11 +8,6 @@
 namespace jitc::common {
 namespace {
 
-bool lists(std::string_view comma_separated, std::string_view word) {
-  const auto words = split(comma_separated, ',');
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 // This process's group below a hierarchy, as /proc/self/cgroup says ("4:memory:/a/b", "0::/a/b").
 std::optional<std::string_view> group_of(std::string_view cgroup, std::string_view controller) {
   for (const auto line : split(cgroup, '\n')) {
@@ -20,7 +15,7 @@ std::optional<std::string_view> group_of(std::string_view cgroup, std::string_vi
     const auto second = line.find(':', first + 1);
     if (first == line.npos || second == line.npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
-    if (controller.empty() ? controllers.empty() : lists(controllers, controller)) return line.substr(second + 1);
+    if (controller.empty() ? controllers.empty() : lists(controllers, controller, ',')) return line.substr(second + 1);
   }
   return std::nullopt;
 }
@@ -38,13 +33,19 @@ std::optional<Mount> mount_of(std::string_view mountinfo, std::string_view contr
     const auto after = split(line.substr(dash + 3), ' ');
     if (before.size() < 5 || after.size() < 3) continue;
     const bool matches =
-        controller.empty() ? after[0] == "cgroup2" : after[0] == "cgroup" && lists(after[2], controller);
+        controller.empty() ? after[0] == "cgroup2" : after[0] == "cgroup" && lists(after[2], controller, ',');
     if (matches) return Mount{before[3], before[4]};
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+bool lists(std::string_view text, std::string_view word, char separator) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const auto words = split(text, separator);
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 std::vector<std::string> cgroup_directories(std::string_view cgroup, std::string_view mountinfo,
                                             std::string_view controller) {

@@ -4,10 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "common/files.h"
+#include "common/owner.h"
 
 namespace jitc::observe {
 namespace {
@@ -17,11 +21,29 @@ using common::ErrorKind;
 constexpr mode_t kMode = 0644;
 constexpr const char* kRemedy = "name a file whose directory the daemon may write (JITC_METRICS_FILE)";
 
+constexpr std::string_view kEnding = ".tmp";
+
+// What daemons left that were killed in the middle. Those of other nodes, which share the directory, are theirs.
+void remove_left_behind(const std::string& path, const common::Owner& self) {
+  const std::filesystem::path file(path);
+  const std::string begin = file.filename().string() + ".";
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(file.parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with(begin) || !name.ends_with(kEnding)) continue;
+    const std::string_view maker = std::string_view(name).substr(begin.size());
+    const auto owner = common::owner_of(maker.substr(0, maker.size() - std::min(maker.size(), kEnding.size())));
+    if (owner && common::life_of(*owner, self) == common::Life::kDead) ::unlink(entry->path().c_str());
+  }
+}
+
 }  // namespace
 
 common::Result<void> write_metrics_file(const std::string& path, std::string_view text) {
-  const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
-  ::unlink(temporary.c_str());  // of a daemon that had this pid and was killed
+  const common::Owner self = common::Owner::this_process();
+  remove_left_behind(path, self);
+  const std::string temporary = path + "." + common::temp_name(self) + std::string(kEnding);
   common::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!fd) return common::fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be written", temporary, kRemedy);
   auto written = common::write_all(fd.get(), text, temporary);

@@ -181,13 +181,15 @@ void Scheduler::State::retry_for_memory(Flight& flight) {
 }
 
 // It had its turn: back to the front of its clients' lines.
-void Scheduler::State::retry(Flight& flight, CompileOutcome::Kind kind) {
+void Scheduler::State::retry(Flight& flight, const CompileOutcome& outcome) {
   ++counters.retries;
-  if (kind == CompileOutcome::Kind::kOutOfMemory) {
+  if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
     retry_for_memory(flight);
-  } else if (kind == CompileOutcome::Kind::kCrashed) {
+  } else if (outcome.kind == CompileOutcome::Kind::kCrashed) {
     ++counters.rung_crashed;
-    flight.rungs.emplace_back("the compiler crashed: tried again");
+    flight.suspect = outcome.outside;
+    flight.rungs.emplace_back(outcome.outside ? outcome.error.message + ": tried alone"
+                                              : "the compiler crashed: tried again");
   } else {
     ++counters.rung_worker_lost;
     flight.suspect = flight.attempt >= limits.crash_tries;
@@ -197,11 +199,11 @@ void Scheduler::State::retry(Flight& flight, CompileOutcome::Kind kind) {
   enqueue(flight, true);
 }
 
-void Scheduler::State::fail(Time now, Flight& flight, Error error, Actions& actions) {
+void Scheduler::State::fail(Time now, Flight& flight, Error error, bool lasting, Actions& actions) {
   ++counters.compiles_failed;
   if (error.kind == ErrorKind::kOutOfMemory) ++counters.out_of_memory;
   answer_all(flight, Answer::Kind::kError, error, actions);
-  if (FailureMemory::is_lasting(error.kind)) {
+  if (lasting && FailureMemory::is_lasting(error.kind)) {
     failures.remember(flight.first.key, {std::move(error), flight.rungs}, after(now, limits.failure_memory));
   }
   forget(flight, actions);
@@ -215,6 +217,9 @@ Error Scheduler::State::final_error(const Flight& flight, const CompileOutcome& 
   if (outcome.kind == CompileOutcome::Kind::kCrashed) error.kind = ErrorKind::kCompilerCrashed;
   if (error.message.empty()) {
     error.message = outcome.kind == CompileOutcome::Kind::kWorkerLost ? "the worker was lost" : "the compiler failed";
+  }
+  if (outcome.outside && error.remedy.empty()) {
+    error.remedy = "let less run on the node, lower JITC_MEMORY_BUDGET or JITC_MAX_COMPILERS, or raise that limit";
   }
   if (!out_of_memory) return error;
   error.kind = ErrorKind::kOutOfMemory;
@@ -341,9 +346,10 @@ Actions Scheduler::compile_done(Time now, FlightId id, const CompileOutcome& out
       state_->counters.degraded += flight->degraded.empty() ? 0 : 1;
       actions.push_back(Publish{id, flight->degraded});
     } else if (state_->may_retry(*flight, outcome.kind)) {
-      state_->retry(*flight, outcome.kind);
+      state_->retry(*flight, outcome);
     } else {
-      state_->fail(now, *flight, state_->final_error(*flight, outcome), actions);
+      const bool lasting = !outcome.outside;
+      state_->fail(now, *flight, state_->final_error(*flight, outcome), lasting, actions);
     }
   }
   state_->admit(now, actions);

@@ -10,7 +10,8 @@
 // memory (level_with_less_memory). What that makes is answered, and not kept under the key, whose flags it does not
 // have. Then Answer with the error. One whose compiler crashes, or whose worker dies, is tried `crash_tries` times; if
 // others ran beside it when the worker died, once more and alone, so that one source that kills workers is found out
-// and the others are not blamed.
+// and the others are not blamed. One that was ended by a limit around it (the node, the job) is tried again alone; that
+// failure is not remembered.
 //
 // Admission: a flight starts when a slot is free and the limit it will have (MemoryModel) fits what is left of the
 // budget. Clients take turns, first come first served within one; those somebody waits for come before prefetches. A
@@ -132,6 +133,8 @@ struct CompileOutcome {
   common::Error error;  // all but kDone: what the waiters get if no rung is left
   std::uint64_t peak_bytes = 0;
   Features features;  // corrected by what the parse counted
+  // kCrashed, by a limit that is not the compile's own: it says nothing about the source.
+  bool outside = false;
 };
 
 class Scheduler {

@@ -51,10 +51,12 @@ struct Flight {
   std::uint64_t needed_bytes = 0;   // at least, as these met it
   bool beside_others = false;       // something ran when it was started
   std::uint64_t number = 0;         // of its start, among all
-  bool suspect = false;           // the worker died under it again and again: it runs alone, to see if it is the cause
-  std::string degraded;           // how it is compiled otherwise than asked, and why
-  Demand demand;                  // of the attempt that runs or ran last
-  std::optional<Time> grace_end;  // nobody waits; cancelled then
+  // It runs alone: the worker died under it again and again (to see if it is the cause), or there was no room around
+  // it.
+  bool suspect = false;
+  std::string degraded;              // how it is compiled otherwise than asked, and why
+  Demand demand;                     // of the attempt that runs or ran last
+  std::optional<Time> grace_end;     // nobody waits; cancelled then
   std::optional<Time> passed_since;  // it had its turn and did not fit
   bool stopping = false;             // StopCompile is out: it only holds its slot until the report comes
   std::uint32_t place = 0;           // of the last numbering
@@ -134,8 +136,8 @@ struct Scheduler::State {
   std::optional<int> level_to_lower_to(const Flight& flight) const;
   bool may_retry(const Flight& flight, CompileOutcome::Kind kind) const;
   void retry_for_memory(Flight& flight);
-  void retry(Flight& flight, CompileOutcome::Kind kind);
-  void fail(Time now, Flight& flight, common::Error error, Actions& actions);
+  void retry(Flight& flight, const CompileOutcome& outcome);
+  void fail(Time now, Flight& flight, common::Error error, bool lasting, Actions& actions);
   common::Error final_error(const Flight& flight, const CompileOutcome& outcome) const;
   FlightView view(const Flight& flight) const;
 };

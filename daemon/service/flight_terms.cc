@@ -58,6 +58,7 @@ CompileOutcome outcome_of(const WorkerFinished& finished, const Prepared& prepar
       outcome.kind = CompileOutcome::Kind::kFailed;
       break;
   }
+  outcome.outside = finished.outside;
   outcome.error = finished.error;
   outcome.peak_bytes = finished.peak_bytes;
   outcome.features = features_of(prepared);

@@ -145,6 +145,7 @@ common::Result<WorkerFinished> from_wire(const v1::WorkerReport::Finished& wire,
   WorkerFinished finished;
   finished.job = wire.job();
   finished.outcome = *outcome;
+  finished.outside = wire.outside();
   finished.log = wire.log();
   for (const auto& function : wire.functions()) finished.functions.push_back({function.name(), function.signature()});
   finished.calls = wire.counts().calls();

@@ -69,7 +69,8 @@ struct WorkerFinished {
   enum class Outcome { kDone, kInvalidSource, kRefused, kOutOfMemory, kTimedOut, kCancelled, kCrashed };
   std::uint64_t job = 0;
   Outcome outcome = Outcome::kCrashed;
-  common::Error error;  // all but kDone
+  bool outside = false;  // kCrashed, by a limit that is not the compile's own
+  common::Error error;   // all but kDone
   std::string log;
   std::vector<common::ExportedFunction> functions;
   std::uint64_t calls = 0;  // as the parse counted them; 0: not counted

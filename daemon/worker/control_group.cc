@@ -12,6 +12,7 @@
 
 #include "common/files.h"
 #include "common/owner.h"
+#include "common/text.h"
 #include "daemon/worker/process_tree.h"
 
 namespace jitc::worker {
@@ -23,12 +24,15 @@ using common::Result;
 constexpr std::string_view kPrefix = "jitc-";
 constexpr int kMaxPasses = 5;
 
+// What the kernel charges at once, on each processor: so far below its limit a group is full.
+constexpr std::uint64_t kFullMargin = 1 << 20;
+
 struct Files {
-  const char *limit, *swap, *held, *peak, *events;
+  const char *limit, *swap, *held, *peak, *events, *stat_prefix;
 };
-constexpr Files kVersion1{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.usage_in_bytes",
-                          "memory.max_usage_in_bytes", "memory.oom_control"};
-constexpr Files kVersion2{"memory.max", "memory.swap.max", "memory.current", "memory.peak", "memory.events"};
+constexpr Files kVersion1{"memory.limit_in_bytes",     "memory.memsw.limit_in_bytes", "memory.usage_in_bytes",
+                          "memory.max_usage_in_bytes", "memory.oom_control",          "total_"};
+constexpr Files kVersion2{"memory.max", "memory.swap.max", "memory.current", "memory.peak", "memory.events", ""};
 
 const Files& files_of(int version) { return version == 1 ? kVersion1 : kVersion2; }
 
@@ -40,18 +44,34 @@ std::uint64_t number_in(std::string_view text) {
   return value;
 }
 
-// The number behind `name` in lines of names and numbers.
-std::uint64_t field(std::string_view text, std::string_view name) {
-  for (const auto part : std::views::split(text, '\n')) {
-    const std::string_view line(part.begin(), part.end());
-    if (line.starts_with(name) && line.substr(name.size()).starts_with(' ')) {
-      return number_in(line.substr(name.size() + 1));
-    }
-  }
-  return 0;
+std::uint64_t field(const std::string& path, std::string_view name) {
+  return common::field_number(read_control(path), name).value_or(0);
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+// A limit and the highest use so far. "max" is no number, and as good as 0: no limit.
+bool is_met(const std::string& limit_file, const std::string& peak_file, std::uint64_t margin) {
+  const std::uint64_t limit = number_in(read_control(limit_file));
+  return limit > 0 && number_in(read_control(peak_file)) + margin >= limit;
+}
+
+// Version 2 counts by itself how often a group's own limit was met; for one with groups below in the .local file.
+bool met_memory_limit(int version, const std::string& directory) {
+  const Files& files = files_of(version);
+  if (version == 1) return is_met(directory + "/" + files.limit, directory + "/" + files.peak, kFullMargin);
+  const std::string local = directory + "/memory.events.local";
+  return field(exists(local) ? local : directory + "/" + files.events, "oom") > 0;
+}
+
+// The innermost directory around `directory` for which `is_full`, as long as they are groups with the file `limit`.
+template <class IsFull>
+std::string innermost_around(const std::string& directory, const char* limit, IsFull is_full) {
+  for (fs::path at = fs::path(directory).parent_path(); exists(at / limit); at = at.parent_path()) {
+    if (is_full(at.string())) return at;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -129,11 +149,36 @@ std::uint64_t ControlGroup::peak_bytes() const {
 }
 
 std::uint64_t ControlGroup::memory_kills() const {
-  return field(read_control(memory_ + "/" + files_of(version_).events), "oom_kill");
+  return field(memory_ + "/" + files_of(version_).events, "oom_kill");
+}
+
+std::uint64_t ControlGroup::file_bytes() const {
+  const std::string text = read_control(memory_ + "/memory.stat"), prefix = files_of(version_).stat_prefix;
+  return common::field_number(text, prefix + "inactive_file").value_or(0) +
+         common::field_number(text, prefix + "active_file").value_or(0);
+}
+
+bool ControlGroup::met_memory_limit() const { return worker::met_memory_limit(version_, memory_); }
+
+std::string ControlGroup::full_memory_around() const {
+  return innermost_around(memory_, files_of(version_).limit,
+                          [this](const std::string& group) { return worker::met_memory_limit(version_, group); });
 }
 
 std::uint64_t ControlGroup::refused_processes() const {
-  return pids_.empty() ? 0 : field(read_control(pids_ + "/pids.events"), "max");
+  return pids_.empty() ? 0 : field(pids_ + "/pids.events", "max");
+}
+
+std::optional<std::uint64_t> ControlGroup::peak_processes() const {
+  const std::string peak = pids_ + "/pids.peak";
+  return pids_.empty() || !exists(peak) ? std::nullopt : std::optional(number_in(read_control(peak)));
+}
+
+std::string ControlGroup::full_processes_around() const {
+  return innermost_around(pids_, "pids.max", [](const std::string& group) {
+    const std::string peak = group + "/pids.peak";
+    return is_met(group + "/pids.max", exists(peak) ? peak : group + "/pids.current", 0);
+  });
 }
 
 std::string ControlGroup::memory_events() const {

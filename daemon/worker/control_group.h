@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,21 @@ class ControlGroup {
   common::Result<void> limit_memory(std::uint64_t bytes);
   common::Result<void> limit_processes(std::uint32_t count);
   std::uint64_t held_bytes() const;
+  // Pages of files that are held: they count, but would have been given up for more.
+  std::uint64_t file_bytes() const;
   std::uint64_t peak_bytes() const;  // 0: the kernel is too old to say
-  // Processes of this group that the kernel killed for want of memory, and forks that it refused.
+  // Processes of this group that the kernel killed for want of memory, and forks that it refused: for this group's
+  // limit, or for that of one around it.
   std::uint64_t memory_kills() const;
   std::uint64_t refused_processes() const;
-  // What tells of the two, for people.
+  // Was it this group's own limit?
+  bool met_memory_limit() const;
+  std::optional<std::uint64_t> peak_processes() const;  // nothing: the kernel does not count them
+  // What tells of it, for people.
   std::string memory_events() const;
+  // The innermost group around this one whose limit was met; empty: none that can be seen from here.
+  std::string full_memory_around() const;
+  std::string full_processes_around() const;
 
   std::vector<pid_t> processes() const;
   // Bounded; what hangs in the kernel stays.

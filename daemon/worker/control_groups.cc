@@ -17,6 +17,8 @@ namespace {
 using common::Result;
 
 constexpr std::uint64_t kProbeBytes = 64 << 20;
+// So many may have come and gone since the last sample.
+constexpr std::uint64_t kProcessesUnseen = 16;
 
 class GroupBounds : public TreeBounds {
  public:
@@ -38,21 +40,39 @@ class GroupBounds : public TreeBounds {
   bool kept_by_kernel() const override { return sampled_ == nullptr; }
 
   std::optional<Breach> breach(const TreeUse& use) const override {
-    if (group_.memory_kills() > 0) return Breach{Breach::Of::kMemory, "control group: " + group_.memory_events()};
-    if (const std::uint64_t refused = group_.refused_processes(); refused > 0) {
-      return Breach{Breach::Of::kProcesses, "control group: pids.events: max " + std::to_string(refused)};
-    }
+    if (const auto breach = memory_breach()) return breach;
+    if (const auto breach = processes_breach(use)) return breach;
     return sampled_ ? sampled_->breach(use) : excess_of_processes(use);
   }
 
   std::uint64_t peak_bytes() const override {
     const std::uint64_t charged = group_.peak_bytes();
-    return charged == 0 ? 0 : charged + shared_;
+    if (charged == 0) return 0;
+    return charged - std::min(charged, group_.file_bytes()) + shared_;
   }
 
   void end_processes() override { group_.end_processes(); }
 
  private:
+  // Both counters rise in this group also when one around it is full.
+  std::optional<Breach> memory_breach() const {
+    if (group_.memory_kills() == 0) return std::nullopt;
+    Breach breach{Breach::Of::kMemory, "control group: " + group_.memory_events()};
+    breach.outside = !group_.met_memory_limit();
+    if (breach.outside) breach.around = group_.full_memory_around();
+    return breach;
+  }
+  std::optional<Breach> processes_breach(const TreeUse& use) const {
+    const std::uint64_t refused = group_.refused_processes();
+    if (refused == 0) return std::nullopt;
+    const std::uint64_t peak = group_.peak_processes().value_or(use.processes + kProcessesUnseen);
+    Breach breach{Breach::Of::kProcesses, "control group: pids.events: max " + std::to_string(refused) +
+                                              "; processes and threads at most: " + std::to_string(peak)};
+    breach.outside = peak < kMostProcesses;
+    if (breach.outside) breach.around = group_.full_processes_around();
+    return breach;
+  }
+
   ControlGroups& owner_;
   ControlGroup group_;
   std::uint64_t shared_ = 0;             // resident in the tree, but charged elsewhere

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,12 +25,8 @@ constexpr const char* kLeaf = "jitc-service";
 
 std::string read_text(const std::string& path) { return common::read_file(path).value_or(""); }
 
-bool lists(const std::string& path, const std::string& word) {
-  std::istringstream words(read_text(path));
-  for (std::string one; words >> one;) {
-    if (one == word) return true;
-  }
-  return false;
+bool has_controller(const std::string& file, std::string_view controller) {
+  return common::lists(read_text(file), controller, ' ');
 }
 
 std::string subtree(const std::string& group) { return group + "/cgroup.subtree_control"; }
@@ -45,7 +42,7 @@ Result<void> hand_down(const std::string& group) {
 }
 
 GroupPlace place_at(const std::string& group) {
-  return {2, group, lists(subtree(group), "pids") ? group : std::string()};
+  return {2, group, has_controller(subtree(group), "pids") ? group : std::string()};
 }
 
 }  // namespace
@@ -80,10 +77,10 @@ Result<Delegation> Delegation::find() {
 Result<Delegation> Delegation::find_v2(const std::string& own) {
   // An earlier worker of this daemon was here.
   const fs::path path(own);
-  if (path.filename() == kLeaf && lists(subtree(path.parent_path()), "memory")) {
+  if (path.filename() == kLeaf && has_controller(subtree(path.parent_path()), "memory")) {
     return Delegation(place_at(path.parent_path()), own);
   }
-  if (!lists(own + "/cgroup.controllers", "memory")) {
+  if (!has_controller(own + "/cgroup.controllers", "memory")) {
     return common::fail(ErrorKind::kRefused, "does not have the memory controller", own,
                         "give the daemon a systemd unit with Delegate=yes");
   }

@@ -24,6 +24,7 @@
 #include "daemon/worker/elf_image.h"
 #include "daemon/worker/file_view.h"
 #include "daemon/worker/inspection.h"
+#include "daemon/worker/limits.h"
 #include "daemon/worker/linker.h"
 
 namespace jitc::worker {
@@ -201,13 +202,13 @@ Outcome refused(const common::Error& error) {
 }
 
 // Out of memory only under a limit of ours.
-Finished::Outcome outcome_of(const common::Error& error, std::uint64_t memory_limit) {
-  if (error.kind == common::ErrorKind::kInvalidSource) return Finished::INVALID_SOURCE;
-  if (error.kind == common::ErrorKind::kOutOfMemory && memory_limit > 0) return Finished::OUT_OF_MEMORY;
-  return Finished::CRASHED;
+Outcome outcome_of(const common::Error& error) {
+  if (error.kind == common::ErrorKind::kInvalidSource) return failed(Finished::INVALID_SOURCE, error.message);
+  if (error.kind != common::ErrorKind::kOutOfMemory) return failed(Finished::CRASHED, error.message);
+  return is_own_limit_nearer() ? failed(Finished::OUT_OF_MEMORY, error.message, error.log) : refused_memory(error.log);
 }
 
-void finish_with_link(Outcome& outcome, llvm::StringRef object, std::uint64_t memory_limit) {
+void finish_with_link(Outcome& outcome, llvm::StringRef object) {
   auto linked = link_shared({object.data(), object.size()});
   if (linked) {
     const auto image = common::read_all(linked->get(), "linked module");
@@ -221,10 +222,8 @@ void finish_with_link(Outcome& outcome, llvm::StringRef object, std::uint64_t me
     outcome.elf = std::move(*linked);
     return;
   }
-  outcome.finished.set_outcome(outcome_of(linked.error(), memory_limit));
-  outcome.finished.set_message(linked.error().message);
+  outcome.finished.MergeFrom(outcome_of(linked.error()).finished);
   outcome.finished.set_log(outcome.finished.log() + linked.error().log);
-  if (outcome.finished.outcome() == Finished::OUT_OF_MEMORY) outcome.finished.set_evidence(linked.error().log);
   if (outcome.finished.outcome() != Finished::INVALID_SOURCE) return;
   v1::Diagnostic& diagnostic = *outcome.finished.add_diagnostics();
   diagnostic.set_severity("error");
@@ -259,7 +258,7 @@ Outcome compile_embedded(const Job& job, CompileOptions options) {
   }
   Outcome outcome = compile.answer(std::move(findings), !object.empty());
   if (outcome.finished.outcome() == Finished::DONE) {
-    finish_with_link(outcome, {object.data(), object.size()}, job.start.memory_limit_bytes());
+    finish_with_link(outcome, {object.data(), object.size()});
   }
   return outcome;
 }

@@ -19,11 +19,15 @@ inline constexpr std::uint32_t kMostProcesses = 256;
 // Room for a tree whose limit is below what it has already: it must be able to say so.
 inline constexpr std::uint64_t kLeastGrowth = 8 << 20;
 
-// A limit that was passed, and what proves it.
+// A limit that was met, and what proves it.
 struct Breach {
   enum class Of { kMemory, kProcesses };
   Of of;
   std::string evidence;
+  // Not the tree's own limit: that of a group around it (`around`, which is empty when it cannot be seen from here), or
+  // what the node has. The kernel ended or refused a process of this tree all the same.
+  bool outside = false;
+  std::string around;
 };
 
 // The bounds of one tree. Their end is the end of every process that is still within them.
@@ -35,7 +39,8 @@ class TreeBounds {
   // Does the kernel see to the memory limit? If not, each process needs one of its own as well (RLIMIT_DATA).
   virtual bool kept_by_kernel() const = 0;
   virtual std::optional<Breach> breach(const TreeUse& use) const = 0;
-  // The most that the tree held since its limit was set, beyond what samples show; 0: not known.
+  // The most that the tree held since its limit was set, beyond what samples show; 0: not known. Asked when its
+  // processes have ended: pages of files that are still held then were in nobody's way, and are left out.
   virtual std::uint64_t peak_bytes() const = 0;
   // Ends every process of the tree, wherever it has moved to.
   virtual void end_processes() = 0;

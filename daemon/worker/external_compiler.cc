@@ -231,7 +231,7 @@ Outcome take_output(const std::string& log) {
 }
 
 // A compiler that ended with an error. What it says decides; what it says about the source comes first, so that words
-// of the source are never taken for words of the compiler. Out of memory and time only under a limit of ours.
+// of the source are never taken for words of the compiler. Out of memory and time are so only under a limit of ours.
 Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const std::string& log) {
   if (const std::string file = missing_file_in(log); !file.empty()) {
     return failed(Finished::REFUSED, refusal_of_include(file));
@@ -239,12 +239,11 @@ Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const
   for (const auto& diagnostic : diagnostics_in(log)) {
     if (diagnostic.severity() == "error") return failed(Finished::INVALID_SOURCE, diagnostic.message());
   }
-  if (const std::string line = memory_complaint_in(log); !line.empty() && start.memory_limit_bytes() > 0) {
-    return failed(Finished::OUT_OF_MEMORY,
-                  start.memory_kept_by_kernel()
-                      ? "the compiler was refused memory below its limit (ulimit -v, or what the node overcommits)"
-                      : "the compiler ran out of memory under its limit",
-                  line);
+  if (const std::string line = memory_complaint_in(log); !line.empty()) {
+    // A limit of address space that is no larger is met before ours, which counts a part of what it counts.
+    const std::uint64_t limit = limits_of(start).memory_bytes;
+    if (limit == 0 || address_space_limit().value_or(limit + 1) <= limit) return refused_memory(line);
+    return failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit", line);
   }
   if (const std::string line = dead_program_in(log); !line.empty()) {
     const bool timed_out = start.cpu_seconds() > 0 && line.find("CPU time limit") != std::string::npos &&

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/worker/limits.h"
+
 namespace jitc::worker {
 namespace {
 
@@ -48,6 +50,22 @@ Outcome failed(Finished::Outcome outcome, std::string message, std::string evide
   result.finished.set_message(std::move(message));
   result.finished.set_evidence(std::move(evidence));
   return result;
+}
+
+Outcome ended_from_outside(std::string message, std::string evidence) {
+  Outcome outcome = failed(Finished::CRASHED, std::move(message), std::move(evidence));
+  outcome.finished.set_outside(true);
+  return outcome;
+}
+
+Outcome refused_memory(std::string evidence) {
+  const auto space = address_space_limit();
+  return ended_from_outside(
+      "the compiler was refused memory although its own limit was not met: " +
+          (space ? "the daemon's limit of address space (ulimit -v) is " + std::to_string(*space >> 20) + " MiB"
+                 : std::string(
+                       "the node does not overcommit (vm.overcommit_memory), or a limit of the daemon's was met")),
+      std::move(evidence));
 }
 
 std::string refusal_of_include(std::string_view file) {

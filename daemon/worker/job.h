@@ -32,6 +32,11 @@ struct Outcome {
 };
 Outcome failed(Finished::Outcome outcome, std::string message, std::string evidence = {});
 
+// One that a limit ended which is not the compile's own: of a group around it, of the daemon, of the node.
+Outcome ended_from_outside(std::string message, std::string evidence = {});
+// The compiler was refused memory although the compile's own limit was not met.
+Outcome refused_memory(std::string evidence);
+
 // Why an include of this name is refused, whichever compiler misses it.
 std::string refusal_of_include(std::string_view file);
 

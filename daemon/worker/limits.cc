@@ -26,23 +26,24 @@ namespace jitc::worker {
 namespace {
 
 constexpr int kNice = 10;
-constexpr int kOomScore = 800;
+// The most there is: a smaller one is weighed against what others hold, and in a small group a rank would outweigh it.
+constexpr int kOomScore = 1000;
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFaultDistance = 1 << 20;
 // What lies above the first frame (arguments, environment), and the gap that the kernel keeps below the stack.
 constexpr std::uint64_t kStackReserve = 2 << 20;
-constexpr std::uint32_t kCpuGrace = 2;
 
 void say(std::string_view text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 
-// Lowers the soft limit; and the hard one as well where a program that we do not know could raise it again.
-void set_limit(__rlimit_resource resource, std::uint64_t soft) noexcept {
+// Lowers the soft limit; and the hard one as well where a program that we do not know could raise it again. True: that
+// is the limit now, and not one that was lower already.
+bool set_limit(__rlimit_resource resource, std::uint64_t soft) noexcept {
   rlimit limit{};
   getrlimit(resource, &limit);
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, soft);
-  setrlimit(resource, &limit);
+  return setrlimit(resource, &limit) == 0 && limit.rlim_cur == soft;
 }
 void set_hard_limit(__rlimit_resource resource, std::uint64_t soft, std::uint64_t hard) noexcept {
   rlimit limit{};
@@ -52,9 +53,12 @@ void set_hard_limit(__rlimit_resource resource, std::uint64_t soft, std::uint64_
   setrlimit(resource, &limit);
 }
 
+bool g_limits_data = false;  // RLIMIT_DATA is ours
+
 [[noreturn]] void end_out_of_memory() {
-  say("an allocation failed under the memory limit\n");
-  _exit(kExitOutOfMemory);
+  const bool own = is_own_limit_nearer();
+  say(own ? "an allocation failed under the memory limit\n" : "an allocation failed\n");
+  _exit(own ? kExitOutOfMemory : kExitRefusedMemory);
 }
 void on_bad_alloc(void*, const char*, bool) { end_out_of_memory(); }
 void on_fatal_error(void*, const char* reason, bool) {
@@ -145,12 +149,30 @@ void limit_compile(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) {
   if (memory_bytes > 0) {
     const Memory now = memory_of(getpid());
     const std::uint64_t growth = std::max(kLeastGrowth, memory_bytes > now.resident ? memory_bytes - now.resident : 0);
-    set_limit(RLIMIT_DATA, now.data + growth);
+    g_limits_data = set_limit(RLIMIT_DATA, now.data + growth);
   }
   if (cpu_seconds > 0) {
     set_limit(RLIMIT_CPU, static_cast<std::uint64_t>(std::ceil(cpu_seconds_of_self())) + cpu_seconds);
   }
   set_limit(RLIMIT_FSIZE, kFileBytes);
+}
+
+bool is_own_limit_nearer() {
+  if (!g_limits_data) return false;
+  rlimit data{}, space{};
+  if (getrlimit(RLIMIT_DATA, &data) != 0 || getrlimit(RLIMIT_AS, &space) != 0) return true;
+  if (space.rlim_cur == RLIM_INFINITY) return true;
+  const common::Fd file(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> text{};
+  if (!file || read(file.get(), text.data(), text.size() - 1) <= 0) return true;
+  std::array<std::uint64_t, 6> pages{};  // size resident shared text lib data
+  char* at = text.data();
+  for (std::uint64_t& count : pages) count = std::strtoull(at, &at, 10);
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto left = [page](const rlimit& limit, std::uint64_t used) {
+    return limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, used * page);
+  };
+  return left(data, pages.back()) <= left(space, pages.front());
 }
 
 void install_failure_handlers() {
@@ -164,6 +186,12 @@ void limit_external(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) noexc
   if (memory_bytes > 0) set_hard_limit(RLIMIT_DATA, memory_bytes, memory_bytes);
   if (cpu_seconds > 0) set_hard_limit(RLIMIT_CPU, cpu_seconds, cpu_seconds + kCpuGrace);
   set_hard_limit(RLIMIT_FSIZE, kFileBytes, kFileBytes);
+}
+
+std::optional<std::uint64_t> address_space_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
 }
 
 double cpu_seconds_of_self() { return seconds_of(RUSAGE_SELF); }

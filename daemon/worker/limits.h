@@ -5,12 +5,18 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace jitc::worker {
 
-inline constexpr int kExitOutOfMemory = 97;  // an allocation failed under our limit
-inline constexpr int kExitFatalError = 98;   // LLVM gave up; its reason is in the child's log
-inline constexpr int kExitDeepSource = 99;   // the stack is used up to its limit: the source recurses too deeply
+inline constexpr int kExitRefusedMemory = 96;  // an allocation failed, and our limit is not why
+inline constexpr int kExitOutOfMemory = 97;    // an allocation failed under our limit
+inline constexpr int kExitFatalError = 98;     // LLVM gave up; its reason is in the child's log
+inline constexpr int kExitDeepSource = 99;     // the stack is used up to its limit: the source recurses too deeply
+
+// RLIMIT_CPU ends a single process at its limit; what it does about that, and the sum of a tree's processes, have so
+// many seconds more.
+inline constexpr std::uint32_t kCpuGrace = 2;
 
 // The stack that a compile may use: deep expressions recurse deeply.
 inline constexpr std::uint64_t kStackBytes = std::uint64_t{1} << 30;
@@ -27,12 +33,18 @@ void become_child(pid_t parent);
 
 // Limits this process to `memory_bytes` of resident memory (what it has counts) and `cpu_seconds` from now on; 0: none.
 void limit_compile(std::uint64_t memory_bytes, std::uint32_t cpu_seconds);
+// Of limit_compile's memory limit and of RLIMIT_AS, is it the former that leaves this process less, and so the one that
+// refuses it memory? Allocates nothing.
+bool is_own_limit_nearer();
 // Allocation failures and fatal errors of LLVM end this process with the exit codes above, a text on standard error.
 void install_failure_handlers();
 
 // For the child of a vfork, just before it becomes an external compiler: only system calls. The limits hold for each
 // process of its tree.
 void limit_external(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) noexcept;
+
+// What a process may map (ulimit -v), whoever set it; nothing: as much as it likes.
+std::optional<std::uint64_t> address_space_limit();
 
 // CPU time of this process, or of its ended descendants; seconds.
 double cpu_seconds_of_self();

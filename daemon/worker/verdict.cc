@@ -9,7 +9,39 @@
 
 namespace jitc::worker {
 
+namespace {
+
+// The compile is none the worse for it: it is tried again.
+Outcome outcome_from_outside(const Breach& breach) {
+  const std::string where =
+      breach.around.empty() ? "the node, or a group around the daemon's," : "the control group " + breach.around;
+  if (breach.of == Breach::Of::kMemory) {
+    return ended_from_outside(
+        "the kernel ended the compile, which was within its own limit: " + where + " ran out of memory",
+        breach.evidence);
+  }
+  return ended_from_outside("the kernel refused the compile a process, although its own limit of " +
+                                std::to_string(kMostProcesses) + " was not met: " + where + " allows no more",
+                            breach.evidence);
+}
+
+// By an exit code of the child's own, whatever was full around it.
+bool says_why(int status) {
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  return code == kExitRefusedMemory || code == kExitOutOfMemory || code == kExitDeepSource;
+}
+
+}  // namespace
+
+// The kernel killed or refused a process below the child, which tells of a compiler that died. One that says something
+// about the source has got to the source, whatever was full around it.
+bool explains(const std::optional<Breach>& breach, Finished::Outcome outcome) {
+  if (!breach || outcome == Finished::DONE) return false;
+  return !breach->outside || outcome == Finished::CRASHED;
+}
+
 Outcome outcome_of(const Breach& breach) {
+  if (breach.outside) return outcome_from_outside(breach);
   if (breach.of == Breach::Of::kMemory) {
     return failed(Finished::OUT_OF_MEMORY, "the compile grew beyond its memory limit", breach.evidence);
   }
@@ -37,8 +69,10 @@ Finished verdict(const End& end) {
                      "the compile took more than " + std::to_string(kTimePerCpuTime) + " times its CPU limit of " +
                          std::to_string(end.start.cpu_seconds()) + " s",
                      "sampled: it used " + std::to_string(end.cpu_seconds) + " s of CPU time");
-  } else if (end.breach) {
+  } else if (end.breach && (!end.breach->outside || !says_why(status))) {
     outcome = outcome_of(*end.breach);
+  } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRefusedMemory) {
+    outcome = refused_memory("exit code " + std::to_string(kExitRefusedMemory) + ": " + log);
   } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOutOfMemory) {
     outcome = failed(Finished::OUT_OF_MEMORY, "the compiler ran out of memory under its limit",
                      "exit code " + std::to_string(kExitOutOfMemory) + ": " + log);

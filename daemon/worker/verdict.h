@@ -28,6 +28,8 @@ struct End {
 };
 Finished verdict(const End& end);
 
+// Is it why a child that lives to tell it says this of its compiler?
+bool explains(const std::optional<Breach>& breach, Finished::Outcome outcome);
 Outcome outcome_of(const Breach& breach);
 
 }  // namespace jitc::worker

@@ -18,6 +18,7 @@
 
 #include "daemon/worker/host.h"
 #include "daemon/worker/job.h"
+#include "daemon/worker/limits.h"
 #include "daemon/worker/process_tree.h"
 #include "daemon/worker/verdict.h"
 
@@ -29,9 +30,7 @@ using common::Fd;
 using common::Result;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSamplePeriod{250};
-// RLIMIT_CPU ends a single process at its limit; the sum of a tree's processes is looked at beyond that.
-constexpr std::uint32_t kCpuGrace = 2;
+constexpr milliseconds kSamplePeriod{100};
 // What one job takes of this process's descriptors: its own, a directory, the child's channel and log.
 constexpr int kJobDescriptors = 8;
 constexpr int kChildDescriptors = 2;
@@ -333,9 +332,8 @@ Result<void> Worker::take_report(Member& member, bool& closed) {
   }
   if (!report.has_finished() || !member.running || member.running->ending != Ending::kNone) return {};
   Fd elf = datagram->descriptors.empty() ? Fd() : std::move(datagram->descriptors.front());
-  note_breach(member);
-  if (member.running->breach && report.finished().outcome() != Finished::DONE) {
-    // The kernel killed a process below the child, which tells of a compiler that died.
+  note_end(member);
+  if (explains(member.running->breach, report.finished().outcome())) {
     Outcome breached = outcome_of(*member.running->breach);
     breached.finished.set_log(report.finished().log());
     return answer(*member.running, std::move(breached.finished), {});
@@ -398,7 +396,7 @@ Result<void> Worker::bury(Member member, int status) {
     if (auto taken = take_report(member, closed); !taken) return taken;
   }
   if (running.answered) return {};
-  note_breach(member);
+  note_end(member);
   return answer(running,
                 verdict({.start = running.start,
                          .ending = running.ending,
@@ -426,6 +424,12 @@ void Worker::arm_timer() {
     value.tv_nsec = time.count() % 1000 * 1'000'000;
   };
   if (running_count() > 0 || untidy_) {
+    // One that runs goes on: compiles that begin and end faster must not put the next sample off.
+    itimerspec now{};
+    timerfd_gettime(timer_.get(), &now);
+    const milliseconds left = std::chrono::duration_cast<milliseconds>(std::chrono::seconds(now.it_value.tv_sec) +
+                                                                       std::chrono::nanoseconds(now.it_value.tv_nsec));
+    if (left > milliseconds(0) && left <= kSamplePeriod) return;
     set(when.it_value, kSamplePeriod);
   } else if (spare_count() > 0) {
     const auto idle = std::chrono::duration_cast<milliseconds>(Clock::now() - last_start_);
@@ -458,7 +462,8 @@ void Worker::sample(pid_t pid, Member& member) {
   running.ran += kSamplePeriod;
   running.stalled = running.use.cpu_seconds == cpu_before ? running.stalled + kSamplePeriod : milliseconds(0);
   const std::uint32_t cpu_limit = running.start.cpu_seconds();
-  if (running.breach) return end_job(member, Ending::kBreach);
+  // What was ended or refused from outside comes to an end by itself, or well.
+  if (running.breach && !running.breach->outside) return end_job(member, Ending::kBreach);
   if (running.stalled >= options_.stall) return end_job(member, Ending::kStalled);
   if (cpu_limit == 0) return;
   if (running.use.cpu_seconds > cpu_limit + kCpuGrace) return end_job(member, Ending::kCpuTime);
@@ -467,8 +472,14 @@ void Worker::sample(pid_t pid, Member& member) {
 
 void Worker::note_breach(Member& member) {
   Running& running = *member.running;
-  running.peak_bytes = std::max({running.peak_bytes, running.use.resident_bytes, member.bounds->peak_bytes()});
-  if (!running.breach) running.breach = member.bounds->breach(running.use);
+  running.peak_bytes = std::max(running.peak_bytes, running.use.resident_bytes);
+  if (running.breach && !running.breach->outside) return;
+  if (auto breach = member.bounds->breach(running.use)) running.breach = std::move(breach);
+}
+
+void Worker::note_end(Member& member) {
+  note_breach(member);
+  member.running->peak_bytes = std::max(member.running->peak_bytes, member.bounds->peak_bytes());
 }
 
 Result<void> Worker::report_usage() {

@@ -92,6 +92,7 @@ class Worker {
   common::Result<void> bury(Member member, int status);
   common::Result<void> answer(Running& running, v1::WorkerReport::Finished finished, common::Fd elf);
   static void note_breach(Member& member);
+  static void note_end(Member& member);
   void end_strays();
 
   common::Result<void> tick();

@@ -2,6 +2,7 @@
 //
 //   // fakecc: allocate 500M       touches that much memory
 //   // fakecc: reserve 4G          takes that much address space and touches nothing of it
+//   // fakecc: file 100M           writes a file of that size, whose pages the kernel keeps
 //   // fakecc: fork                goes on in a child of another session, waits for it and tells of its end as gcc does
 //   // fakecc: swarm 300           starts that many processes, which stay
 //   // fakecc: relay 8             uses CPU time for 0.8 s in each of that many processes, one after the other
@@ -84,6 +85,12 @@ void* reserve(std::size_t bytes) {
 void allocate(std::size_t bytes) {
   void* memory = reserve(bytes);
   for (std::size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
+}
+
+void write_file(std::size_t bytes) {
+  const std::string block(1 << 20, 'x');
+  std::ofstream file("pages");
+  for (std::size_t done = 0; done < bytes; done += block.size()) file << block;
 }
 
 void go_on_in_child() {
@@ -189,6 +196,7 @@ int main(int count, char** arguments) {
   for (const Order& order : preprocesses ? std::vector<Order>() : orders_in("source.c")) {
     if (order.verb == "allocate") allocate(bytes_of(order.object));
     if (order.verb == "reserve") reserve(bytes_of(order.object));
+    if (order.verb == "file") write_file(bytes_of(order.object));
     if (order.verb == "swarm") swarm(std::atoi(order.object.c_str()));
     if (order.verb == "relay") relay(std::atoi(order.object.c_str()));
     if (order.verb == "fork") go_on_in_child();

@@ -100,6 +100,17 @@ class SchedulerDriver {
     take(scheduler.compile_done(
         now, flight, {.kind = kind, .error = std::move(error), .peak_bytes = peak, .features = {.bytes = 0}}));
   }
+  // Ended by a limit that is not the compile's own; nearly all of it was used.
+  void end_from_outside(schedule::FlightId flight, common::Error error) {
+    const std::uint64_t peak = running.at(flight).limit_bytes - 1;
+    running.erase(flight);
+    take(scheduler.compile_done(now, flight,
+                                {.kind = Kind::kCrashed,
+                                 .error = std::move(error),
+                                 .peak_bytes = peak,
+                                 .features = {.bytes = 0},
+                                 .outside = true}));
+  }
   void publish(schedule::FlightId flight) {
     std::erase(publishing, flight);
     take(scheduler.publish_done(now, flight));

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "common/files.h"
+#include "common/owner.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/metrics_file.h"
 #include "tests/support/prometheus_text.h"
@@ -88,6 +90,22 @@ TEST(MetricsFile, IsReplacedAsAWholeAndReadableByAll) {
   EXPECT_EQ(status.st_mode & 07777, 0644U);
   const std::filesystem::directory_iterator entries(directory.path());
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "something is left beside it";
+}
+
+TEST(MetricsFile, OnlyWhatTheDeadLeftIsRemoved) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/jitc.prom";
+  Owner dead = Owner::this_process();
+  ++dead.start;  // another process that had this pid
+  Owner elsewhere = Owner::this_process();
+  elsewhere.host += "x";
+  const auto name_of = [&](const Owner& owner) { return path + "." + temp_name(owner) + ".tmp"; };
+  const std::string theirs = name_of(elsewhere), mine = name_of(Owner::this_process()), left = name_of(dead);
+  const std::string unknown = path + ".tmp";
+  for (const std::string& file : {theirs, mine, left, unknown}) std::ofstream(file) << "x";
+  ASSERT_TRUE(observe::write_metrics_file(path, "y"));
+  EXPECT_FALSE(std::filesystem::exists(left));
+  for (const std::string& file : {theirs, mine, unknown}) EXPECT_EQ(read_file(file), "x") << file;
 }
 
 TEST(MetricsFile, AFailureNamesTheFileAndLeavesNothing) {

@@ -269,6 +269,35 @@ TEST(Crash, IsTriedAgainThenAnswered) {
   EXPECT_EQ(driver.counters().compiles_failed, 1U);
 }
 
+// A limit of the node or of the job ended it: nothing is wrong with the source.
+TEST(Crash, FromOutsideIsTriedAgainAloneAndNotRemembered) {
+  SchedulerDriver driver(limits(2));
+  const WaiterId waiter = driver.enqueue(of(1));
+  const WaiterId other = driver.enqueue(of(2));
+  const FlightId flight = driver.flight_of(waiter);
+  const Error error{.kind = ErrorKind::kCompilerCrashed, .message = "the group /job ran out of memory"};
+  driver.end_from_outside(flight, error);
+  EXPECT_FALSE(driver.running.contains(flight));  // something runs beside it
+  driver.finish(driver.flight_of(other));
+  ASSERT_TRUE(driver.running.contains(flight));
+  EXPECT_TRUE(driver.started.back().alone);
+  EXPECT_EQ(driver.started.back().limit_bytes, driver.started[0].limit_bytes);
+  driver.end_from_outside(flight, error);
+  const Answer& answer = driver.answer(waiter);
+  EXPECT_EQ(answer.error.kind, ErrorKind::kCompilerCrashed);
+  EXPECT_EQ(answer.error.message, error.message);
+  EXPECT_THAT(answer.error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
+  EXPECT_EQ(answer.error.tries, 2U);
+  EXPECT_THAT(answer.rungs, ElementsAre(HasSubstr("/job ran out of memory: tried alone")));
+  EXPECT_EQ(driver.counters().out_of_memory, 0U);
+  // The next one begins anew, as if nothing had been learned.
+  const WaiterId again = driver.enqueue(of(1));
+  EXPECT_FALSE(driver.is_answered(again));
+  EXPECT_FALSE(driver.started.back().alone);
+  EXPECT_EQ(driver.started.back().limit_bytes, driver.started[0].limit_bytes);
+  EXPECT_EQ(driver.counters().failures_remembered, 0U);
+}
+
 TEST(Crash, ALostWorkerRequeuesWhatRanInFrontOfTheRest) {
   SchedulerDriver driver(limits(2));
   for (std::uint64_t i = 0; i < 4; ++i) driver.enqueue(of(i));
