@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -131,6 +133,19 @@ Result<void> check_private_directory(const std::string& path) {
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !root_sticky)
     return refused_directory(path, "others may write into it");
   return {};
+}
+
+Result<std::string> follow_links(const std::string& path) {
+  constexpr int kMost = 40;  // as the kernel counts
+  std::filesystem::path file = path;
+  std::error_code error;
+  for (int i = 0; std::filesystem::is_symlink(file, error); ++i) {
+    if (i == kMost) error = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    if (!error) file = file.parent_path() / std::filesystem::read_symlink(file, error);
+    if (error)
+      return fail_errno(ErrorKind::kStoreUnavailable, error.value(), "the symbolic link cannot be followed", path);
+  }
+  return file.string();
 }
 
 std::string host_name() {

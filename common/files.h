@@ -48,6 +48,9 @@ Result<void> make_directories(const std::string& path, mode_t mode = 0700);
 // others unless sticky and root's. `kRefused` says which directory and why. Symlinks at the last component are refused.
 Result<void> check_private_directory(const std::string& path);
 
+// The file that the last component stands for, through its symbolic links; the file need not exist. kStoreUnavailable.
+Result<std::string> follow_links(const std::string& path);
+
 std::string host_name();  // of this UTS namespace
 std::string boot_id();
 std::uint64_t process_start_time(pid_t pid);  // clock ticks since boot; 0: no such process

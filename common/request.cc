@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/isa.h"
+#include "common/utf8.h"
 
 namespace jitc::common {
 namespace {
@@ -36,9 +37,18 @@ bool is_isa_wish(std::string_view wish) {
   return wish == "common" || wish == "native" || std::ranges::find(isa_levels(), wish) != isa_levels().end();
 }
 
-bool has_control_character(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+// UTF-8, as messages must be, without control characters.
+bool is_plain(std::string_view text) {
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length) {
+    length = utf8_length(text, at);
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (length == 0 || c < 0x20 || c == 0x7f) return false;
+  }
+  return true;
 }
+
+// As an error names it.
+std::string quoted(std::string_view text) { return "'" + valid_utf8(text.substr(0, 80)) + "'"; }
 
 Result<void> check_switch(std::string_view name, const std::string& value) {
   if (is_switch(value)) return {};
@@ -51,16 +61,16 @@ Result<void> check_lists(const Request& request) {
     return fail(ErrorKind::kUsage, std::to_string(request.flags.size()) + " flags", "flags",
                 "at most " + std::to_string(kMaxFlags) + " are taken");
   for (const auto& flag : request.flags)
-    if (flag.empty() || flag.size() > kMaxFlagBytes || has_control_character(flag))
-      return fail(ErrorKind::kUsage, "empty, too long or with control characters", "flag '" + flag.substr(0, 80) + "'",
+    if (flag.empty() || flag.size() > kMaxFlagBytes || !is_plain(flag))
+      return fail(ErrorKind::kUsage, "empty, too long, with control characters or not UTF-8", "flag " + quoted(flag),
                   "give each flag as one argument");
   if (request.headers.size() > kMaxHeaders)
     return fail(ErrorKind::kUsage, std::to_string(request.headers.size()) + " headers", "headers",
                 "at most " + std::to_string(kMaxHeaders) + " travel with a request");
   for (const auto& header : request.headers)
-    if (header.name.empty() || header.name.size() > kMaxNameBytes || has_control_character(header.name) ||
+    if (header.name.empty() || header.name.size() > kMaxNameBytes || !is_plain(header.name) ||
         header.name.starts_with('/') || header.name.find("..") != std::string::npos)
-      return fail(ErrorKind::kUsage, "not a relative name of a header", "header '" + header.name.substr(0, 80) + "'",
+      return fail(ErrorKind::kUsage, "not a relative name of a header", "header " + quoted(header.name),
                   "name it as the #include directive spells it, without '..'");
   return {};
 }
@@ -100,9 +110,12 @@ Result<void> check_request(const Request& request) {
   if (!request.isa_level.empty() && !isa_mask_of(request.isa_level))
     return fail(ErrorKind::kUsage, "unknown instruction set level '" + request.isa_level + "'", "isa level",
                 "use a level such as " + std::string(isa_levels().back()));
-  if (request.compiler.empty() || request.compiler.size() > kMaxFlagBytes || has_control_character(request.compiler))
-    return fail(ErrorKind::kUsage, "not a compiler's name or path", "compiler '" + request.compiler.substr(0, 80) + "'",
+  if (request.compiler.empty() || request.compiler.size() > kMaxFlagBytes || !is_plain(request.compiler))
+    return fail(ErrorKind::kUsage, "not a compiler's name or path", "compiler " + quoted(request.compiler),
                 "use clang, gcc or a path that the daemon allows");
+  if (!is_plain(request.abi_tag))
+    return fail(ErrorKind::kUsage, "with control characters or not UTF-8", "ABI tag " + quoted(request.abi_tag),
+                "give a tag of plain text");
   return check_lists(request);
 }
 

@@ -74,8 +74,8 @@ constexpr auto kTable = std::to_array<SettingInfo>({
     {"grace", "JITC_GRACE", "", kSeconds, "2s", "", "how long a compile goes on when nobody waits for it"},
     {"failure_memory", "JITC_FAILURE_MEMORY", "", kSeconds, "30s", "",
      "how long a failed compile answers the same request"},
-    {"tries", "JITC_TRIES", "", kCount, "2", "", "starts of one compile before a crash is the answer"},
-    {"queue_length", "JITC_QUEUE_LENGTH", "", kCount, "10000", "", "compiles that may wait"},
+    {"tries", "JITC_TRIES", "", kPositive, "2", "", "starts of one compile before a crash is the answer"},
+    {"queue_length", "JITC_QUEUE_LENGTH", "", kPositive, "10000", "", "compiles that may wait"},
     {"max_source", "JITC_MAX_SOURCE", "", kBytes, "64M", "", "size of the largest source that is taken"},
 });
 
@@ -117,6 +117,10 @@ std::string what_is_allowed(const SettingInfo& info, const std::string& text) {
     case kCount: {
       const auto number = number_and_rest<std::uint32_t>(text);
       return number && number->second.empty() ? "" : "a whole number";
+    }
+    case kPositive: {
+      const auto number = number_and_rest<std::uint32_t>(text);
+      return number && number->second.empty() && number->first > 0 ? "" : "a whole number, 1 or more";
     }
     case kBytes:
       return parse_bytes(text) ? "" : "bytes, such as 400M or 2G";

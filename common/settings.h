@@ -13,7 +13,7 @@
 
 namespace jitc::common {
 
-enum class SettingType { kText, kList, kBool, kCount, kBytes, kSeconds, kChoice, kMode };
+enum class SettingType { kText, kList, kBool, kCount, kPositive, kBytes, kSeconds, kChoice, kMode };
 
 struct SettingInfo {
   std::string_view name;         // in TOML files: "store", "max_compilers"

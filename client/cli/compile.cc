@@ -1,5 +1,7 @@
 #include "client/cli/compile.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "client/api/sharing.h"
@@ -104,6 +106,11 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   events.reply = [&](const rpc::Reply& reply) { take(reply, source, deadline, outcome); };
   events.failure = [&](const common::Error& error) { outcome.error = error; };
   events.warning = [&](std::string_view text) { outcome.warnings.emplace_back(text); };
+  // At once where nothing else tells that it takes longer; a terminal has the progress line.
+  events.again = [&](std::string_view text) {
+    if (::isatty(STDERR_FILENO) == 1) return outcome.warnings.emplace_back(text), void();
+    say("jitc: " + shown_name(source.name) + ": warning: " + std::string(text) + "\n");
+  };
   events.rung = [&](std::string_view text) { outcome.rungs.emplace_back(text); };
   events.start = start;
   common::Request request = source.request;
@@ -113,6 +120,8 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
     outcome.error.reset();
     daemon.compile(request, options, events);
   }
+  if (outcome.error && outcome.error->kind == ErrorKind::kCancelled && interrupted())
+    outcome.error->message = "interrupted";
   // The client knows what was left when it was asked, not what the user gave. What to do is the client's to say.
   if (outcome.error && outcome.error->kind == ErrorKind::kTimedOut)
     if (auto in_time = deadline.check(); !in_time) outcome.error->message = std::move(in_time.error().message);

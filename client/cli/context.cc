@@ -16,6 +16,8 @@
 #include <new>
 #include <vector>
 
+#include "client/cli/terminal_text.h"
+#include "client/cli/watch.h"
 #include "common/identity.h"
 #include "common/runtime_dir.h"
 
@@ -26,6 +28,7 @@ std::atomic<bool> g_interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler sets it
 
 constexpr double kLookAgainSeconds = 3600;
+constexpr double kLeastInterval = 0.1, kMostInterval = 3600;
 
 int g_interrupts = -1;  // an eventfd, for poll(2): readable from the first interrupt on
 
@@ -44,6 +47,9 @@ common::Result<int> wait(std::vector<pollfd>& waiting, const Deadline& deadline,
   if (auto in_time = deadline.check(); !in_time) return std::unexpected(std::move(in_time.error()));
   return std::max(got, 0);
 }
+
+// A file takes what it is given; a terminal only what its locale says.
+bool stderr_takes_utf8() { return ::isatty(STDERR_FILENO) != 1 || locale_is_utf8(); }
 
 std::string finite_number(const std::string& text) {
   return std::isfinite(std::strtod(text.c_str(), nullptr)) ? "" : "not a finite number: " + text;
@@ -109,6 +115,16 @@ CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds
       ->type_name("S");
 }
 
+CLI::Option* add_interval(CLI::App& app, const std::string& name, double& seconds, const std::string& help) {
+  const auto in_bounds = [](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool fits = end != text.c_str() && *end == '\0' && value >= kLeastInterval && value <= kMostInterval;
+    return fits ? "" : "'" + text + "' is not a number of seconds from 0.1 to 3600";
+  };
+  return app.add_option(name, seconds, help)->capture_default_str()->check(in_bounds)->type_name("S");
+}
+
 rpc::Daemon& daemon_client(const Context& context) {
   static rpc::Daemon* const daemon =
       jitc_rpc_open(rpc::interface_version(common::build_version()), context.socket().c_str());
@@ -116,9 +132,15 @@ rpc::Daemon& daemon_client(const Context& context) {
   return *daemon;
 }
 
+void say(std::string_view text) {
+  const std::string shown = printable_lines(text, stderr_takes_utf8());
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+}
+
+std::string shown_name(std::string_view name) { return printable(name, stderr_takes_utf8()); }
+
 int report(const common::Error& error, std::string_view name) {
-  const std::string text = common::to_text(error, name);
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  say(common::to_text(error, shown_name(name)));
   return common::exit_code(error.kind);
 }
 

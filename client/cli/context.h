@@ -57,10 +57,18 @@ void add_timeout(CLI::App& app, double& seconds, const std::string& help);
 // Adds an option of more than 0 seconds, and finite.
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& seconds, const std::string& help);
 
+// Adds an option of seconds between two looks: 0.1 to 3600.
+CLI::Option* add_interval(CLI::App& app, const std::string& name, double& seconds, const std::string& help);
+
 // The client of this context's daemon; it connects on its first call. It lives as long as the process: ending gRPC's
 // threads one by one takes longer than a whole hit. Call it once.
 rpc::Daemon& daemon_client(const Context& context);
 
+// Writes lines to standard error. What others named or wrote (files, sources) becomes printable: no escape sequence of
+// theirs reaches a terminal.
+void say(std::string_view text);
+// A name on one line of these.
+std::string shown_name(std::string_view name);
 // Writes the error to standard error; the exit code that goes with it.
 int report(const common::Error& error, std::string_view name = "source.c");
 

@@ -18,8 +18,6 @@ namespace {
 using common::ErrorKind;
 using common::Result;
 
-constexpr int kMaxSymlinks = 40;  // as the kernel counts
-
 std::unexpected<common::Error> cannot_write(int error_number, const std::string& path) {
   return common::fail_errno(ErrorKind::kUsage, error_number, "cannot be written", path, "name another file with -o");
 }
@@ -31,16 +29,11 @@ std::optional<mode_t> mode_of(const std::string& path) {
   return status.st_mode;
 }
 
-// The file that the last component stands for, which need not exist.
+// What -o names is the user's to choose.
 Result<std::string> follow(const std::string& path) {
-  std::filesystem::path file = path;
-  std::error_code error;
-  for (int i = 0; std::filesystem::is_symlink(file, error); ++i) {
-    if (i == kMaxSymlinks) return cannot_write(ELOOP, path);
-    file = file.parent_path() / std::filesystem::read_symlink(file, error);
-    if (error) return cannot_write(error.value(), path);
-  }
-  return file.string();
+  auto file = common::follow_links(path);
+  if (!file) file.error().kind = ErrorKind::kUsage;
+  return file;
 }
 
 // A pipe that nobody reads would be waited for when it is opened, and one whose reader stopped when it is written.

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "client/cli/ask.h"
 #include "client/cli/context.h"
+#include "client/cli/jobs_text.h"
 #include "client/cli/start.h"
 
 namespace jitc::cli {
@@ -16,19 +18,47 @@ namespace {
 using common::ErrorKind;
 using common::fail;
 
+constexpr double kQuerySeconds = 2;
+constexpr double kLookAgainSeconds = 3600;
+
 struct Options {
   double timeout = 60;
   SettingFlags settings;
 };
 
+// Does it say so? Not when it does not answer, as one that comes up.
+bool drains(const Context& context) {
+  const auto hello = ask(context, "hello", kQuerySeconds);
+  return hello && is_draining(*hello);
+}
+
+// A daemon that drains serves no new work: its successor must wait for it.
+common::Result<void> wait_for_drained(const Context& context, const LockHolder& holder, const Deadline& deadline) {
+  if (!drains(context)) return {};
+  const std::string who = "pid " + std::to_string(holder.pid);
+  say("jitc: " + who + " is draining; waiting for its end\n");
+  for (;;) {
+    const auto ended = wait_readable({holder.process.get()}, deadline, kLookAgainSeconds);
+    if (ended && *ended > 0) return {};
+    if (ended) continue;
+    if (ended.error().kind != ErrorKind::kTimedOut) return std::unexpected(ended.error());
+    return fail(ErrorKind::kDraining, "the daemon is draining and has not ended yet; no other was started", who,
+                "wait for what it compiles ('jitc jobs'), or end it at once with 'jitc daemon stop'");
+  }
+}
+
 int start(const Options& options) {
+  const Deadline deadline(options.timeout);
   watch_interrupts();
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
-  const bool ran = lock_holder(context->runtime_dir).has_value();
-  if (auto serves = ensure_daemon(*context, true, Deadline(options.timeout)); !serves) return report(serves.error());
+  const auto before = lock_holder(context->runtime_dir);
+  if (before)
+    if (auto ended = wait_for_drained(*context, *before, deadline); !ended) return report(ended.error());
+  if (auto serves = ensure_daemon(*context, true, deadline); !serves) return report(serves.error());
   const auto holder = lock_holder(context->runtime_dir);
-  std::fprintf(stderr, "jitc: %s, pid %d, %s\n", ran ? "already running" : "started", holder ? holder->pid : 0,
+  const bool same = before && holder && before->pid == holder->pid;
+  std::fprintf(stderr, "jitc: %s, pid %d, %s\n", same ? "already running" : "started", holder ? holder->pid : 0,
                context->runtime_dir.c_str());
   return 0;
 }
@@ -66,7 +96,7 @@ int status(const Options& options) {
     return report(
         fail(ErrorKind::kUnreachable, "no daemon runs", context->runtime_dir, "start one with 'jitc daemon start'")
             .error());
-  std::printf("running, pid %d, %s\n", holder->pid, context->runtime_dir.c_str());
+  std::printf("%s, pid %d, %s\n", drains(*context) ? "draining" : "running", holder->pid, context->runtime_dir.c_str());
   return 0;
 }
 

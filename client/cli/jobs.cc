@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "client/cli/ask.h"
 #include "client/cli/context.h"
 #include "client/cli/jobs_text.h"
 #include "client/cli/start.h"
+#include "client/cli/watch.h"
 
 namespace jitc::cli {
 namespace {
@@ -25,8 +27,8 @@ struct Options {
 };
 
 // As the daemon has them now.
-Result<std::vector<JobInfo>> ask_for_jobs(rpc::Daemon& daemon) {
-  const auto answer = daemon.query("jobs", kQuerySeconds);
+Result<std::vector<JobInfo>> ask_for_jobs(const Context& context, const Deadline& deadline) {
+  const auto answer = ask(context, "jobs", kQuerySeconds, deadline);
   if (!answer) return std::unexpected(answer.error());
   return jobs_of(*answer);
 }
@@ -34,51 +36,57 @@ Result<std::vector<JobInfo>> ask_for_jobs(rpc::Daemon& daemon) {
 int list(const Options& options) {
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
-  const auto answer = daemon_client(*context).query("jobs", kQuerySeconds);
+  const auto answer = ask(*context, "jobs", kQuerySeconds);
   if (!answer) return report(answer.error());
-  std::printf("%s", options.json ? (*answer + "\n").c_str() : jobs_table(jobs_of(*answer)).c_str());
+  const std::string text = options.json ? *answer + "\n" : jobs_table(jobs_of(*answer), locale_is_utf8());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (is_draining(*answer)) say("jitc: the daemon is draining: it ends when these have\n");
   return 0;
 }
 
-Result<JobInfo> cancel_one(rpc::Daemon& daemon, const std::string& id) {
-  const auto jobs = ask_for_jobs(daemon);
+Result<JobInfo> cancel_one(const Context& context, const std::string& id) {
+  const Deadline no_end(0);
+  const auto jobs = ask_for_jobs(context, no_end);
   if (!jobs) return std::unexpected(jobs.error());
-  auto job = find_job(*jobs, id);
+  auto job = find_job(*jobs, id, locale_is_utf8());
   if (!job) return job;
-  if (auto cancelled = daemon.cancel(job->flight); !cancelled) return std::unexpected(std::move(cancelled.error()));
+  auto cancelled = daemon_client(context).cancel(job->flight, short_call(context, kQuerySeconds));
+  if (!cancelled) return std::unexpected(explained(context, std::move(cancelled.error())));
   return job;
 }
 
 // Each that can be; the exit code is that of the first that cannot.
 int cancel(const Options& options) {
+  watch_interrupts();
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
   int code = 0;
   for (const auto& id : options.ids) {
-    const auto job = cancel_one(daemon_client(*context), id);
+    const auto job = cancel_one(*context, id);
     if (job) {
-      std::printf("cancelled %s\n", description(*job).c_str());
+      std::printf("cancelled %s\n", description(*job, locale_is_utf8()).c_str());
     } else if (const int failed = report(job.error()); code == 0) {
       code = failed;
     }
+    if (interrupted()) break;
   }
   return code;
 }
 
-void show_left(rpc::Daemon& daemon, bool progress) {
-  const auto jobs = ask_for_jobs(daemon);
+void show_left(const Context& context, const Deadline& deadline, bool progress) {
+  const auto jobs = ask_for_jobs(context, deadline);
   if (!jobs || !progress) return;  // at its end it answers nobody
   const auto queued = std::ranges::count(*jobs, "queued", &JobInfo::phase);
   std::fprintf(stderr, "jitc: draining, %td running, %td queued\n", std::ssize(*jobs) - queued, queued);
 }
 
 // Until the daemon has ended; what is left is told once a second.
-Result<void> wait_for_end(rpc::Daemon& daemon, const LockHolder& holder, const Deadline& deadline, bool progress) {
+Result<void> wait_for_end(const Context& context, const LockHolder& holder, const Deadline& deadline, bool progress) {
   for (;;) {
     const auto ended = wait_readable({holder.process.get()}, deadline, kShowSeconds);
     if (!ended) return std::unexpected(ended.error());
     if (*ended > 0) return {};
-    show_left(daemon, progress);
+    show_left(context, deadline, progress);
   }
 }
 
@@ -92,14 +100,14 @@ int drain(const Options& options) {
     std::fprintf(stderr, "jitc: no daemon runs in %s\n", context->runtime_dir.c_str());
     return 0;
   }
-  rpc::Daemon& daemon = daemon_client(*context);
-  if (auto told = daemon.drain(); !told) return report(told.error());
+  auto told = daemon_client(*context).drain(short_call(*context, kQuerySeconds, deadline));
+  if (!told) return report(explained(*context, std::move(told.error()), deadline));
   if (options.no_wait) {
     std::fprintf(stderr, "jitc: draining, pid %d\n", holder->pid);
     return 0;
   }
   const bool progress = context->settings.text("progress") != "0";
-  if (auto ended = wait_for_end(daemon, *holder, deadline, progress); !ended) {
+  if (auto ended = wait_for_end(*context, *holder, deadline, progress); !ended) {
     ended.error().remedy = "the daemon goes on draining; 'jitc jobs' shows what it waits for, 'jitc cancel' ends it";
     return report(ended.error());
   }

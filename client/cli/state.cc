@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "client/cli/ask.h"
 #include "common/files.h"
 
 namespace jitc::cli {
@@ -24,11 +25,10 @@ double age_of(pid_t pid) {
 }  // namespace
 
 common::Result<State> ask_state(const Context& context, double patience) {
-  rpc::Daemon& daemon = daemon_client(context);
   State state;
   for (const auto& [what, answer] :
        {std::pair("hello", &state.hello), std::pair("jobs", &state.jobs), std::pair("stats", &state.stats)}) {
-    auto got = daemon.query(what, patience);
+    auto got = ask(context, what, patience);
     if (!got) return std::unexpected(std::move(got.error()));
     *answer = std::move(*got);
   }

@@ -11,7 +11,7 @@ struct State {
   std::string hello, jobs, stats;  // JSON objects, as rpc::Daemon::query gives them
   double uptime_seconds = -1;      // below 0: not known
 };
-// `patience`: seconds of silence after which it gives up.
+// `patience`: seconds after which it gives up.
 common::Result<State> ask_state(const Context& context, double patience);
 
 }  // namespace jitc::cli

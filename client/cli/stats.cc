@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "client/cli/ask.h"
 #include "client/cli/context.h"
 #include "common/metrics.h"
 
@@ -35,7 +36,7 @@ std::string text_of(const std::map<std::string, double>& values) {
 int run(const Options& options) {
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
-  const auto stats = daemon_client(*context).query("stats", kQuerySeconds);
+  const auto stats = ask(*context, "stats", kQuerySeconds);
   if (!stats) return report(stats.error());
   std::string text = *stats + "\n";
   if (!options.json && options.format != "json") {

@@ -1,4 +1,5 @@
 // jitc status: who serves, and what it is doing.
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "client/cli/state.h"
@@ -9,20 +10,33 @@ namespace jitc::cli {
 namespace {
 
 constexpr double kWatchSeconds = 2;
-constexpr double kQuerySeconds = 10;
+constexpr double kQuerySeconds = 10, kWatchQuerySeconds = 2;  // q must not wait for a daemon that hangs
 
 struct Options {
   double interval = kWatchSeconds;
+  bool json = false;
   SettingFlags settings;
 };
+
+// What the daemon says of itself under `daemon`, with what only its clients know.
+std::string json_of(const State& state, const Context& context) {
+  nlohmann::json object = {{"daemon", nlohmann::json::parse(state.hello)},
+                           {"stats", nlohmann::json::parse(state.stats)},
+                           {"jobs", nlohmann::json::parse(state.jobs)["jobs"]},
+                           {"runtime_dir", context.runtime_dir},
+                           {"socket", context.socket()}};
+  if (state.uptime_seconds >= 0) object["daemon"]["uptime_seconds"] = state.uptime_seconds;
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 int run(const Options& options, bool again) {
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
   const Watch how{.interval = options.interval, .count = again ? 0U : 1U};
   return watch(how, [&](const Screen& screen) -> common::Result<std::string> {
-    const auto state = ask_state(*context, kQuerySeconds);
+    const auto state = ask_state(*context, again ? kWatchQuerySeconds : kQuerySeconds);
     if (!state) return std::unexpected(state.error());
+    if (options.json) return json_of(*state, *context);
     const std::string text = status_text(state->hello, state->jobs, state->stats, state->uptime_seconds, screen.utf8);
     return clipped(text + "socket     " + printable(context->socket(), screen.utf8) + "\n", screen);
   });
@@ -33,8 +47,9 @@ int run(const Options& options, bool again) {
 void add_status(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* status = app.add_subcommand("status", "the daemon, its store, and what runs and waits");
-  auto* interval = add_seconds(*status, "--watch", options->interval, "look again every so many seconds");
+  auto* interval = add_interval(*status, "--watch", options->interval, "look again every so many seconds");
   interval->expected(0, 1);
+  status->add_flag("--json", options->json, "one JSON object")->excludes(interval);
   options->settings.add(*status, {"runtime_dir"});
   status->callback([options, interval, &action] {
     action = [options, again = interval->count() > 0] { return run(*options, again); };

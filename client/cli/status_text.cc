@@ -1,10 +1,13 @@
 #include "client/cli/status_text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
+#include "client/cli/jobs_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/terminal_text.h"
 
@@ -20,13 +23,12 @@ std::string format(const char* pattern, Values... values) {
   return text.data();
 }
 
-std::string job_line(const json& job, bool utf8) {
-  const std::string place = job.value("place", 0u) > 0 ? " " + std::to_string(job.value("place", 0u)) : "";
-  return format("  %-8llu %-14s %6.1f s  %10s  %3u waiting  %s\n",
-                static_cast<unsigned long long>(job.value("flight", std::uint64_t{0})),
-                (job.value("phase", std::string()) + place).c_str(), job.value("elapsed_seconds", 0.0),
-                bytes_text(job.value("memory_bytes", std::uint64_t{0})).c_str(), job.value("waiters", 0u),
-                printable(job.value("name", std::string()), utf8).c_str());
+constexpr std::size_t kMostJobs = 20;  // more are counted
+
+std::string job_line(const JobInfo& job, bool utf8) {
+  return format("  %-8llu %-14s %6.1f s  %10s  %3u waiting  ", static_cast<unsigned long long>(job.flight),
+                phase_text(job).c_str(), job.seconds, bytes_text(job.memory_bytes).c_str(), job.waiters) +
+         printable(job.name, utf8) + "\n";
 }
 
 // "  slots      2 compiles     /proc/self/status (affinity: 0-1)", with a star before what binds.
@@ -54,7 +56,8 @@ std::string duration_text(double seconds) {
 
 std::string status_text(std::string_view hello_json, std::string_view jobs_json, std::string_view stats_json,
                         double uptime_seconds, bool utf8) {
-  const json hello = json::parse(hello_json), jobs = json::parse(jobs_json), stats = json::parse(stats_json);
+  const json hello = json::parse(hello_json), stats = json::parse(stats_json);
+  const std::vector<JobInfo> jobs = jobs_of(jobs_json);
   const auto counter = [&](const char* name) { return stats.value(name, std::uint64_t{0}); };
   std::string compilers;
   for (const auto& compiler : hello.value("compilers", json::array()))
@@ -63,12 +66,9 @@ std::string status_text(std::string_view hello_json, std::string_view jobs_json,
   std::string text = "daemon     pid " + std::to_string(hello.value("pid", std::int64_t{0})) + ", version " +
                      hello.value("version", std::string());
   if (uptime_seconds >= 0) text += ", up " + duration_text(uptime_seconds);
-  std::size_t queued = 0, running = 0;
-  for (const auto& job : jobs.value("jobs", json::array())) {
-    const auto phase = job.value("phase", std::string());
-    queued += phase == "queued";
-    running += phase == "running";
-  }
+  if (hello.value("draining", false)) text += ", draining: it ends when its compiles have";
+  const auto queued = std::ranges::count(jobs, "queued", &JobInfo::phase);
+  const auto running = std::ranges::count(jobs, "running", &JobInfo::phase);
   text += "\nstore      " + printable(hello.value("store", std::string()), utf8);
   text += "\ncompilers  " + compilers + "; " + std::to_string(running) + " of " +
           std::to_string(hello.value("max_compilers", 0u)) + " running, " + std::to_string(queued) + " queued";
@@ -80,10 +80,13 @@ std::string status_text(std::string_view hello_json, std::string_view jobs_json,
   text += "\nrequests   " + std::to_string(counter("requests")) + ": " + std::to_string(counter("hits")) + " hits, " +
           std::to_string(counter("merged")) + " merged, " + std::to_string(counter("compiles_started")) +
           " compiles started, " + std::to_string(counter("compiles_failed")) + " failed\n";
-  for (const auto& job : jobs.value("jobs", json::array())) text += job_line(job, utf8);
   const json limits = hello.value("limits", json::array());
   if (!limits.empty()) text += "limits     what bounds compiles at once and their memory; * binds\n";
   for (const auto& figure : limits) text += limit_line(figure);
+  if (!jobs.empty()) text += "jobs\n";
+  for (const auto& job : jobs | std::views::take(kMostJobs)) text += job_line(job, utf8);
+  if (jobs.size() > kMostJobs)
+    text += "  ... " + std::to_string(jobs.size() - kMostJobs) + " more: 'jitc jobs' lists all\n";
   return text;
 }
 

@@ -105,7 +105,7 @@ void compile_all(const Context& context, const std::vector<Source>& sources, con
     return;
   }
   std::vector<std::string> names;
-  for (const auto i : indices) names.push_back(sources[i].name);
+  for (const auto i : indices) names.push_back(shown_name(sources[i].name));
   ProgressDisplay display(ProgressDisplay::mode_of(context.settings.text("progress")), std::move(names));
   rpc::Daemon& daemon = daemon_client(context);
   // For a daemon that was about to end when it was found, or that ends under the compile.
@@ -129,17 +129,22 @@ void compile_all(const Context& context, const std::vector<Source>& sources, con
   in_parallel(indices.size(), kMaxThreads, work, failed);
 }
 
+// Of several files, or in a batch job's log, an error must say which file it is about, whatever else it names.
+common::Error named(common::Error error, const std::string& name) {
+  if (!error.thing.starts_with(name)) error.thing = name + (error.thing.empty() ? "" : ": ") + error.thing;
+  return error;
+}
+
 // Everything for people to stderr, results to stdout (which main() flushes), in order; the exit code.
 int print(const std::vector<Outcome>& outcomes, bool json) {
   int code = 0;
   std::string out;
   for (const auto& outcome : outcomes) {
-    for (const auto& rung : outcome.rungs)
-      std::fprintf(stderr, "jitc: %s: note: %s\n", outcome.name.c_str(), rung.c_str());
-    for (const auto& warning : outcome.warnings)
-      std::fprintf(stderr, "jitc: %s: warning: %s\n", outcome.name.c_str(), warning.c_str());
+    const std::string name = shown_name(outcome.name);
+    for (const auto& rung : outcome.rungs) say("jitc: " + name + ": note: " + rung + "\n");
+    for (const auto& warning : outcome.warnings) say("jitc: " + name + ": warning: " + warning + "\n");
     if (outcome.error) {
-      const int failed = report(*outcome.error, outcome.name);
+      const int failed = report(named(*outcome.error, outcome.name), outcome.name);
       if (code == 0) code = failed;
     }
     if (json) {

@@ -74,6 +74,17 @@ std::string printable(std::string_view text, bool utf8) {
   return out;
 }
 
+std::string printable_lines(std::string_view text, bool utf8) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    out += printable(text.substr(0, end), utf8);
+    if (end < text.size()) out += text[end];
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
 std::size_t columns_of(std::string_view text) {
   std::size_t columns = 0;
   each_character(text, [&](std::string_view, std::uint32_t character) { columns += columns_of(character); });

@@ -18,6 +18,9 @@ struct Screen {
 // `utf8` false: not ASCII). No escape sequence gets through.
 std::string printable(std::string_view text, bool utf8);
 
+// The same of a text that has lines and tabs.
+std::string printable_lines(std::string_view text, bool utf8);
+
 // Columns that a printable text takes.
 std::size_t columns_of(std::string_view text);
 

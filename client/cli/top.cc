@@ -41,7 +41,7 @@ int run(const Options& options, bool plain_is_once) {
 void add_top(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* top = app.add_subcommand("top", "what runs and waits, renewed every second; q ends it");
-  add_seconds(*top, "--interval", options->watch.interval, "seconds between two looks");
+  add_interval(*top, "--interval", options->watch.interval, "seconds between two looks");
   top->add_option("--count", options->watch.count, "end after so many looks; 0: on a terminal no end, else one")
       ->capture_default_str()
       ->type_name("N");

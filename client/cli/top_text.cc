@@ -102,6 +102,7 @@ std::vector<std::string> head(const TopView& view, const Screen& screen) {
   };
   std::string daemon = "jitcd " + view.version + ", pid " + std::to_string(view.pid);
   if (view.uptime_seconds >= 0) daemon += ", up " + duration_text(view.uptime_seconds);
+  if (view.draining) daemon += ", draining";
   return {daemon,
           "compilers  " + bar(gauge, share(running, view.slots), 0, screen.utf8) + " " + std::to_string(running) +
               " of " + std::to_string(view.slots) + " running, " + std::to_string(queued) + " queued",
@@ -125,6 +126,7 @@ TopView top_view(std::string_view hello_json, std::string_view jobs_json, std::s
   TopView view;
   view.version = hello.value("version", std::string());
   view.pid = hello.value("pid", std::int64_t{0});
+  view.draining = hello.value("draining", false);
   view.slots = hello.value("max_compilers", 0U);
   view.budget_bytes = hello.value("memory_budget_bytes", std::uint64_t{0});
   view.memory_bytes = counter("memory_bytes");

@@ -24,6 +24,7 @@ struct TopView {
   std::string version;
   std::int64_t pid = 0;
   double uptime_seconds = -1;  // below 0: not known
+  bool draining = false;
   std::uint32_t slots = 0;
   std::uint64_t memory_bytes = 0, reserved_bytes = 0, budget_bytes = 0, peak_bytes = 0;
   std::uint64_t requests = 0, hits = 0, merged = 0, compiles_started = 0, compiles_failed = 0;

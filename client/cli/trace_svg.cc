@@ -42,6 +42,7 @@ struct Look {
 // Colours that those who do not tell red from green tell apart.
 constexpr std::string_view kRuns = "RUNS", kOther = "OTHER";
 constexpr auto kLooks = std::to_array<Look>({{"DONE", "#0072b2", "compiled"},
+                                             {"DEGRADED", "#f0e442", "compiled at another level"},
                                              {kRuns, "#56b4e9", "runs still"},
                                              {"INVALID_SOURCE", "#e69f00", "invalid source"},
                                              {"OUT_OF_MEMORY", "#d55e00", "out of memory"},

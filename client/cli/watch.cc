@@ -2,6 +2,7 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -101,18 +102,23 @@ class FullScreen {
   // Until something is to be done: true when the next text is due or the size changed, false at the end.
   bool wait(Clock::time_point due, const Resizes& resizes) const {
     const Deadline no_end(0);
-    for (std::chrono::duration<double> left; (left = due - Clock::now()).count() > 0;) {
-      const int keys = reads_keys_ ? STDIN_FILENO : resizes.descriptor();
-      const auto ready = wait_readable({resizes.descriptor(), keys}, no_end, left.count());
+    const int keys = reads_keys_ ? STDIN_FILENO : resizes.descriptor();
+    for (;;) {
+      // Keys are looked at once at least, however late it is: a daemon that hangs must not keep q from ending this.
+      const std::chrono::duration<double> left = due - Clock::now();
+      const auto ready = wait_readable({resizes.descriptor(), keys}, no_end, std::max(left.count(), 0.0));
       if (!ready) return false;  // interrupted
-      if (*ready == 0) continue;
-      if (resizes.take()) return true;
-      if (reads_keys_ && is_end()) return false;
+      if (*ready > 0 && resizes.take()) return true;
+      if (reads_keys_ && is_typed() && is_end()) return false;
+      if (left.count() <= 0) return true;
     }
-    return !interrupted();
   }
 
  private:
+  static bool is_typed() {
+    pollfd keys = {STDIN_FILENO, POLLIN, 0};
+    return ::poll(&keys, 1, 0) > 0;
+  }
   // What was typed, or the terminal's own end.
   static bool is_end() {
     std::array<char, 64> keys{};
@@ -129,15 +135,15 @@ int watch_terminal(double interval, const std::function<common::Result<std::stri
   const Resizes resizes;  // before the first call of the daemon starts threads
   std::optional<FullScreen> full;
   for (;;) {
-    const auto due =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
     const Screen screen = size_of_terminal();
     const auto text = render(screen);
-    if (!text && !full) return report(text.error());
     if (interrupted()) return 0;
+    if (!text && !full) return report(text.error());
     if (!full) full.emplace();
     FullScreen::show(text ? *text : clipped(printable(common::to_line(text.error()), screen.utf8) + "\n", screen));
-    if (!full->wait(due, resizes)) return 0;
+    const auto shown = Clock::now();
+    const std::chrono::duration<double> between(interval);
+    if (!full->wait(shown + std::chrono::duration_cast<Clock::duration>(between), resizes)) return 0;
   }
 }
 
@@ -149,9 +155,9 @@ int watch_plainly(const Watch& options, const std::function<common::Result<std::
     // An interrupt is the usual end of a text without one.
     for (std::chrono::duration<double> left; (left = due - Clock::now()).count() > 0;)
       if (!wait_readable({}, no_end, left.count())) return 0;
-    due += std::chrono::duration_cast<Clock::duration>(interval);
     const auto text = render({.utf8 = locale_is_utf8()});
-    if (!text) return report(text.error());
+    due = Clock::now() + std::chrono::duration_cast<Clock::duration>(interval);
+    if (!text) return interrupted() && options.count == 0 ? 0 : report(text.error());
     if (shown > 0) put("\n");
     put(*text);
     if (std::ferror(stdout) != 0) return 0;  // main() says so

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/identity.h"
+#include "common/utf8.h"
 
 namespace jitc::rpc {
 namespace {
@@ -73,8 +74,9 @@ v1::CompileRequest to_message(const common::Request& request, bool want_bytes) {
     added.set_text(header.text);
   }
   message.set_exact_flags(request.exact_flags);
-  message.set_name(request.name);
-  message.set_job(request.job);
+  // For people, and file names need not be UTF-8 as the message must be.
+  message.set_name(common::valid_utf8(request.name));
+  message.set_job(common::valid_utf8(request.job));
   message.set_prefetch(request.prefetch);
   message.set_no_cache(request.no_cache);
   message.set_want_bytes(want_bytes);
@@ -172,6 +174,7 @@ std::string to_json(const v1::HelloReply& reply) {
                {"memory_budget_bytes", reply.memory_budget_bytes()},
                {"limits", std::move(limits)},
                {"enforcement", reply.enforcement()},
+               {"draining", reply.draining()},
                {"capabilities", std::vector<std::string>(reply.capabilities().begin(), reply.capabilities().end())}});
 }
 
@@ -192,7 +195,7 @@ std::string to_json(const v1::JobsReply& reply) {
                     {"limit_bytes", job.limit_bytes()},
                     {"waiting_seconds", job.waiting_seconds()},
                     {"compiler", job.compiler()}});
-  return dump({{"jobs", std::move(jobs)}});
+  return dump({{"jobs", std::move(jobs)}, {"draining", reply.draining()}});
 }
 
 std::string to_json(const v1::StatsReply& reply) {

@@ -44,6 +44,7 @@ class Daemon {
     std::function<void(const Reply&)> reply;  // exactly one of these two is called, before compile() returns
     std::function<void(const common::Error&)> failure;
     std::function<void(std::string_view)> warning;  // may be empty
+    std::function<void(std::string_view)> again;    // the daemon went away and is asked again; empty: a warning
     std::function<void(std::string_view)> rung;     // what the daemon tried, in order, before the reply; may be empty
     // Nobody serves the socket: starts a daemon, or says that there is none (false). Empty: a daemon that took the
     // request on and went away is waited for, as long as silence is allowed.
@@ -59,10 +60,16 @@ class Daemon {
   // recovery.h): the request is sent at most three times. A request that was taken on and is sent again is told of as a
   // warning. Threads may call at the same time.
   virtual void compile(const common::Request& request, const Options& options, const Events& events) = 0;
+  // Of a call that the daemon answers from memory: seconds that it may take in all (0: no end), and who is asked about
+  // once a second whether to go on (may be empty; false: kCancelled).
+  struct Limits {
+    double seconds = 0;
+    std::function<bool()> go_on;
+  };
   // `what` is hello, jobs, stats or trace; the answer is a JSON object (stats: counter to value, flat).
-  virtual common::Result<std::string> query(std::string_view what, double timeout_seconds) = 0;
-  virtual common::Result<void> cancel(std::uint64_t flight) = 0;
-  virtual common::Result<void> drain() = 0;
+  virtual common::Result<std::string> query(std::string_view what, const Limits& limits) = 0;
+  virtual common::Result<void> cancel(std::uint64_t flight, const Limits& limits) = 0;
+  virtual common::Result<void> drain(const Limits& limits) = 0;
 };
 
 // What libjitc and libjitc-rpc.so must have in common, since they share the layouts of C++ types: the project's version

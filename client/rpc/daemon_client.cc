@@ -18,9 +18,6 @@ using common::ErrorKind;
 using common::fail;
 using common::Result;
 
-// For calls that only ask: the daemon answers them from memory.
-constexpr double kShortCallSeconds = 10;
-
 // gRPC, protobuf and the standard library may throw (bad_alloc, at least); nothing may leave across the library's
 // border.
 template <class Work>
@@ -65,6 +62,11 @@ template <class Reply>
 Result<std::string> as_json(const Result<Reply>& reply) {
   if (!reply) return std::unexpected(reply.error());
   return to_json(*reply);
+}
+
+Wait::ProgressCallback asking(const Daemon::Limits& limits) {
+  if (!limits.go_on) return {};
+  return [&limits](const Progress&) { return limits.go_on(); };
 }
 
 // What an event tells about the state of the request.
@@ -262,10 +264,10 @@ void DaemonClient::compile(const common::Request& request, const Options& option
                 .degraded = artifact.degraded()});
 }
 
-Result<std::string> DaemonClient::query(std::string_view what, double timeout_seconds) {
+Result<std::string> DaemonClient::query(std::string_view what, const Limits& limits) {
   return guarded([&]() -> Result<std::string> {
-    const Wait::ProgressCallback nobody;
-    Wait wait(timeout_seconds, timeout_seconds, nobody);
+    const auto tick = asking(limits);
+    Wait wait(0, limits.seconds, tick);
     if (what == "hello")
       return as_json(unary<v1::HelloReply>(
           wait, [&](auto& stub, auto& context) { return stub.AsyncHello(&context, hello_message(), wait.queue()); }));
@@ -284,10 +286,10 @@ Result<std::string> DaemonClient::query(std::string_view what, double timeout_se
   });
 }
 
-Result<void> DaemonClient::cancel(std::uint64_t flight) {
+Result<void> DaemonClient::cancel(std::uint64_t flight, const Limits& limits) {
   return guarded([&]() -> Result<void> {
-    const Wait::ProgressCallback nobody;
-    Wait wait(kShortCallSeconds, kShortCallSeconds, nobody);
+    const auto tick = asking(limits);
+    Wait wait(0, limits.seconds, tick);
     v1::CancelRequest request;
     request.set_flight(flight);
     auto reply = unary<v1::CancelReply>(
@@ -299,10 +301,10 @@ Result<void> DaemonClient::cancel(std::uint64_t flight) {
   });
 }
 
-Result<void> DaemonClient::drain() {
+Result<void> DaemonClient::drain(const Limits& limits) {
   return guarded([&]() -> Result<void> {
-    const Wait::ProgressCallback nobody;
-    Wait wait(kShortCallSeconds, kShortCallSeconds, nobody);
+    const auto tick = asking(limits);
+    Wait wait(0, limits.seconds, tick);
     auto reply = unary<v1::DrainReply>(
         wait, [&](auto& stub, auto& context) { return stub.AsyncDrain(&context, v1::DrainRequest(), wait.queue()); });
     if (!reply) return std::unexpected(reply.error());

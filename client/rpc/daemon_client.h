@@ -18,9 +18,9 @@ class DaemonClient final : public Daemon {
   ~DaemonClient() override;
 
   void compile(const common::Request& request, const Options& options, const Events& events) override;
-  common::Result<std::string> query(std::string_view what, double timeout_seconds) override;
-  common::Result<void> cancel(std::uint64_t flight) override;
-  common::Result<void> drain() override;
+  common::Result<std::string> query(std::string_view what, const Limits& limits) override;
+  common::Result<void> cancel(std::uint64_t flight, const Limits& limits) override;
+  common::Result<void> drain(const Limits& limits) override;
 
  private:
   struct Connection;

@@ -69,9 +69,8 @@ Result<void> Recovery::after_call(common::Error error, bool was_met) {
   was_met |= state.phase == Progress::Phase::kQueued || state.phase == Progress::Phase::kCompiling;
   if (was_met) {
     lost_ = error;
-    if (events_.warning)
-      events_.warning(error.message + "; asked again, try " + std::to_string(calls_ + 1) + " of " +
-                      std::to_string(kTries));
+    if (const auto& tell = events_.again ? events_.again : events_.warning)
+      tell(error.message + "; asked again, try " + std::to_string(calls_ + 1) + " of " + std::to_string(kTries));
   }
   state = {.phase = Progress::Phase::kReconnecting};
   return {};

@@ -24,6 +24,7 @@ struct DaemonCounters {
   std::uint64_t memory_peak_bytes = 0;  // and at most so far
   std::uint64_t memory_budget_bytes = 0;
   std::uint64_t max_compilers = 0;
+  bool draining = false;
   std::uint64_t peaks_recalled = 0;  // from the store's manifests, for predictions
 };
 

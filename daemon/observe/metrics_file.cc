@@ -19,7 +19,7 @@ namespace {
 using common::ErrorKind;
 
 constexpr mode_t kMode = 0644;
-constexpr const char* kRemedy = "name a file whose directory the daemon may write (JITC_METRICS_FILE)";
+constexpr const char* kRemedy = "name a regular file, in a directory that the daemon may write (JITC_METRICS_FILE)";
 
 constexpr std::string_view kEnding = ".tmp";
 
@@ -41,14 +41,19 @@ void remove_left_behind(const std::string& path, const common::Owner& self) {
 }  // namespace
 
 common::Result<void> write_metrics_file(const std::string& path, std::string_view text) {
+  const auto file = common::follow_links(path);
+  if (!file) return std::unexpected(file.error());
+  struct stat present{};
+  if (::lstat(file->c_str(), &present) == 0 && !S_ISREG(present.st_mode))
+    return common::fail(ErrorKind::kRefused, "something else than a regular file, and would be lost", *file, kRemedy);
   const common::Owner self = common::Owner::this_process();
-  remove_left_behind(path, self);
-  const std::string temporary = path + "." + common::temp_name(self) + std::string(kEnding);
+  remove_left_behind(*file, self);
+  const std::string temporary = *file + "." + common::temp_name(self) + std::string(kEnding);
   common::Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!fd) return common::fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be written", temporary, kRemedy);
   auto written = common::write_all(fd.get(), text, temporary);
-  if (written && (::fchmod(fd.get(), kMode) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0))
-    written = common::fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be put in place", path, kRemedy);
+  if (written && (::fchmod(fd.get(), kMode) != 0 || ::rename(temporary.c_str(), file->c_str()) != 0))
+    written = common::fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be put in place", *file, kRemedy);
   if (!written) ::unlink(temporary.c_str());
   return written;
 }

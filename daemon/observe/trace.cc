@@ -11,11 +11,14 @@ namespace {
 constexpr std::uint64_t kNoticeable = std::uint64_t{1} << 20;
 constexpr std::string_view kCancelled = "CANCELLED", kHit = "HIT";
 
-// At most this many bytes, whole characters, its end where it is longer: paths differ there.
+constexpr std::string_view kCutMark = "...";
+
+// At most this many bytes, whole characters; of what is longer a mark and the end: paths differ there.
 std::string cut(const std::string& text, std::size_t most) {
-  std::size_t from = text.size() - std::min(text.size(), most);
-  while (from > 0 && from < text.size() && common::utf8_length(text, from) == 0) ++from;
-  return text.substr(from);
+  if (text.size() <= most) return text;
+  std::size_t from = text.size() - (most - kCutMark.size());
+  while (from < text.size() && common::utf8_length(text, from) == 0) ++from;
+  return std::string(kCutMark) + text.substr(from);
 }
 
 std::shared_ptr<const TraceSubject> shortened(const TraceSubject& subject) {

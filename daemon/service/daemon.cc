@@ -144,6 +144,7 @@ common::Result<void> Daemon::open_store() {
 }
 
 common::Result<void> Daemon::describe() {
+  if (!lock_.guards()) return {};  // the file there is another daemon's, or will be
   common::Identity identity;
   identity.version = common::build_version();
   identity.pid = getpid();
@@ -327,11 +328,22 @@ void Daemon::take(NodeLimits node) {
   if (engine_->idle()) malloc_trim(0);  // a burst of large sources must not stay with us
 }
 
+// Somebody has removed our directory, or what is in it: the next client starts another daemon, and two of them would
+// share out the node's memory twice.
+void Daemon::check_place() {
+  if (engine_->draining() || (lock_.guards() && listener_.is_found())) return;
+  log_warning("runtime directory lost", {{"runtime_dir", options_.runtime_dir},
+                                         {"then", "finishes what it has and ends; a new daemon may be started"}});
+  services_->draining();
+  engine_->drain(services_->drained);
+}
+
 // On an I/O thread, one reading at a time: what /proc says of a process that is stuck may take for ever.
 void Daemon::watch_machine() {
   machine_timer_.expires_after(kMachinePeriod);
   machine_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
+    check_place();
     asio::post(*io_, [this, ours = engine_->holdings()] {
       asio::post(state_, [this, node = measure(ours)]() mutable {
         if (stopping_) return;
@@ -370,6 +382,7 @@ std::map<std::string, std::uint64_t> Daemon::counters() const {
   own.memory_budget_bytes = engine_->budget();
   own.max_compilers = engine_->limits().slots;
   own.peaks_recalled = engine_->recalled();
+  own.draining = engine_->draining();
   return observe::collect(engine_->counters(), own);
 }
 

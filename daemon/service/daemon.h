@@ -71,6 +71,8 @@ class Daemon {
   // On an I/O thread, unless one is writing them still: a file system that hangs holds one thread, not all.
   void write_metrics();
   void take(NodeLimits node);
+  // Are socket and lock in the runtime directory still ours? Else drains.
+  void check_place();
   // Reads what bounds us now, with what our children hold already.
   NodeLimits measure(const Holdings& ours) const;
   void calls_changed(int change);

@@ -23,7 +23,7 @@ constexpr std::uint64_t kSpareBytes = std::uint64_t{56} << 20;  // as measured; 
 constexpr std::uint32_t kShortQueue = 256;  // so many may be numbered whenever one comes; a longer one at each beat
 constexpr std::uint64_t kNoticeable = std::uint64_t{1} << 20;  // changes of the budget below this are noise
 
-constexpr std::string_view kDone = "DONE";
+constexpr std::string_view kDone = "DONE", kDegraded = "DEGRADED";
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -160,6 +160,7 @@ void Engine::run(schedule::Compile& action) {
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;
   entry->second.attempt = action.attempt;
+  entry->second.is_lowered = action.level.has_value();
   if (action.attempt > 1) tell_log(action.flight);
   trace_.enter(Clock::now(), action.flight, Stage::kRunning, action.attempt, action.limit_bytes);
   for (const WaiterId waiter : entry->second.waiters) {
@@ -343,9 +344,11 @@ void Engine::recall(const std::vector<schedule::Experience>& experience) {
 }
 
 void Engine::compile_ended(FlightId id, const CompileOutcome& outcome) {
+  const auto entry = flights_.find(id);
+  const std::string_view as_what = entry != flights_.end() && entry->second.is_lowered ? kDegraded : kDone;
   auto actions = scheduler_.compile_done(Clock::now(), id, outcome);
   const bool done = outcome.kind == CompileOutcome::Kind::kDone;
-  trace_.leave(Clock::now(), id, Stage::kRunning, done ? kDone : common::name_of(outcome.error.kind),
+  trace_.leave(Clock::now(), id, Stage::kRunning, done ? as_what : common::name_of(outcome.error.kind),
                outcome.peak_bytes);
   if (!done && scheduler_.phase_of(id)) trace_.enter(Clock::now(), id, Stage::kQueued);
   carry_out(std::move(actions));

@@ -65,6 +65,7 @@ class Engine {
   bool cancel(schedule::FlightId flight);
   // New compiles are refused from now on; `drained` is called when nothing is left to finish.
   DrainView drain(std::function<void()> drained);
+  bool draining() const { return scheduler_.draining(); }
   // Answers everybody with this error, now and from now on, and forgets what runs.
   void close(const common::Error& error);
 
@@ -108,6 +109,7 @@ class Engine {
     std::unordered_set<WaiterId> waiters;
     std::uint64_t job = 0;  // of the compile that runs; 0: none
     std::uint32_t attempt = 0;
+    bool is_lowered = false;  // its attempt is not at the level of optimisation that was asked for
     std::uint64_t memory_bytes = 0;
     std::optional<WorkerFinished> compiled;
     std::shared_ptr<const Product> product;

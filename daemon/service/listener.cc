@@ -59,11 +59,29 @@ common::Result<Fd> bound_socket(int type, const std::string& path) {
 
 }  // namespace
 
+void SocketName::take(std::string path) {
+  struct stat named{};
+  if (lstat(path.c_str(), &named) != 0) return;  // gone already
+  path_ = std::move(path);
+  device_ = named.st_dev;
+  inode_ = named.st_ino;
+}
+
+bool SocketName::is_ours() const {
+  struct stat named{};
+  return path_.empty() || (lstat(path_.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_);
+}
+
+void SocketName::remove() {
+  if (!path_.empty() && is_ours()) unlink(path_.c_str());
+  path_.clear();
+}
+
 common::Result<void> Listener::bind(const std::string& runtime_dir) {
   const std::string path = runtime_dir + "/" + common::kSocketName;
   auto socket = bound_socket(SOCK_STREAM, path);
   if (!socket) return std::unexpected(socket.error());
-  path_ = path;
+  name_.take(path);
   if (::listen(socket->get(), SOMAXCONN) != 0)
     return common::fail_errno(ErrorKind::kRefused, errno, "cannot listen", path);
   acceptor_.assign(asio::local::stream_protocol(), socket->release());
@@ -120,8 +138,7 @@ void Listener::close() {
   boost::system::error_code ignored;
   pause_.cancel();
   acceptor_.close(ignored);
-  if (!path_.empty()) unlink(path_.c_str());
-  path_.clear();
+  name_.remove();
 }
 
 std::optional<int> passed_socket() {
@@ -136,7 +153,7 @@ common::Result<void> HitsSocket::bind(const std::string& runtime_dir) {
   const std::string path = runtime_dir + "/" + common::kHitsSocketName;
   auto socket = bound_socket(SOCK_DGRAM, path);
   if (!socket) return std::unexpected(socket.error());
-  path_ = path;
+  name_.take(path);
   socket_.assign(asio::local::datagram_protocol(), socket->release());
   return {};
 }
@@ -166,8 +183,7 @@ void HitsSocket::drain() {
 void HitsSocket::close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
-  if (!path_.empty()) unlink(path_.c_str());
-  path_.clear();
+  name_.remove();
 }
 
 }  // namespace jitc::service

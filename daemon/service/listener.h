@@ -2,6 +2,8 @@
 // descriptors; hits that clients served themselves arrive as datagrams. State thread only.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -15,6 +17,21 @@
 #include "daemon/service/asio.h"
 
 namespace jitc::service {
+
+// The name of a bound socket, removed at the end unless it is another one's by then.
+class SocketName {
+ public:
+  // Of the socket that was just bound there.
+  void take(std::string path);
+  // Is it still that socket? True when none was taken.
+  bool is_ours() const;
+  void remove();
+
+ private:
+  std::string path_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
 
 // Accepts connections of this user only.
 class Listener {
@@ -31,6 +48,8 @@ class Listener {
   void start();
   // Closes and removes the socket (a service manager's own is left to it).
   void close();
+  // Do clients that look for the socket find this one?
+  bool is_found() const { return name_.is_ours(); }
   std::uint64_t refused() const { return refused_; }
 
  private:
@@ -40,7 +59,7 @@ class Listener {
   asio::local::stream_protocol::acceptor acceptor_;
   asio::steady_timer pause_;  // while no descriptor is free
   Accepted accepted_;
-  std::string path_;  // ours to remove
+  SocketName name_;
   std::uint64_t refused_ = 0;
 };
 
@@ -60,7 +79,7 @@ class HitsSocket {
   void drain();
   asio::local::datagram_protocol::socket socket_;
   std::function<void(const common::Digest&)> hit_;
-  std::string path_;
+  SocketName name_;
 };
 
 }  // namespace jitc::service

@@ -338,6 +338,7 @@ common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const Hell
     wire->set_binding(figure.binding);
   }
   reply.set_enforcement(std::string(facts.enforcement));
+  reply.set_draining(facts.draining);
   for (const char* capability : {"compile", "lookup", "cancel", "drain", "hits"}) reply.add_capabilities(capability);
   return reply;
 }

@@ -47,6 +47,7 @@ struct HelloFacts {
   std::uint64_t memory_budget;
   std::span<const Figure> figures;
   std::string_view enforcement;
+  bool draining = false;
 };
 // kVersionSkew when the client's range has no version in common with ours.
 common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const HelloFacts& facts);

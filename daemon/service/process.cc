@@ -161,8 +161,10 @@ common::Result<DaemonLock> DaemonLock::take(const std::string& runtime_dir) {
   }
 }
 
+bool DaemonLock::guards() const { return is_named(file_.get(), path_); }
+
 void DaemonLock::release() {
-  if (file_) unlink(path_.c_str());
+  if (file_ && guards()) unlink(path_.c_str());
   file_.reset();
 }
 

@@ -47,8 +47,10 @@ class DaemonLock {
   static common::Result<DaemonLock> take(const std::string& runtime_dir);
   DaemonLock(DaemonLock&&) = default;
   ~DaemonLock() { release(); }
-  // Removes the file too.
+  // Removes the file too, unless the name is another one's by now.
   void release();
+  // Does the file still have its name? Else it keeps nobody away any more.
+  bool guards() const;
 
  private:
   DaemonLock(std::string path, common::Fd file) : path_(std::move(path)), file_(std::move(file)) {}

@@ -17,7 +17,7 @@ grpc::ServerUnaryReactor* answer_hello(const Services& services, grpc::CallbackS
     services.active();
     const auto identity = services.identity.get();
     auto answer = hello(request, {*identity, services.offered, services.engine.limits().slots, services.engine.budget(),
-                                  services.figures(), services.enforcement()});
+                                  services.figures(), services.enforcement(), services.engine.draining()});
     if (!answer) return reactor->Finish(to_status(answer.error()));
     reply = std::move(*answer);
     reactor->Finish(grpc::Status::OK);
@@ -49,6 +49,7 @@ grpc::ServerUnaryReactor* answer_jobs(const Services& services, grpc::CallbackSe
   asio::post(services.state, [&services, &reply, reactor] {
     services.active();
     for (const auto& job : services.engine.jobs()) *reply.add_jobs() = to_wire(job);
+    reply.set_draining(services.engine.draining());
     reactor->Finish(grpc::Status::OK);
   });
   return reactor;

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kSample{20};
 constexpr double kMiB = 1 << 20;
 
 nlohmann::json stats_of(rpc::Daemon& daemon) {
-  const auto text = daemon.query("stats", 10);
+  const auto text = daemon.query("stats", {.seconds = 10});
   if (!text) give_up(common::to_line(text.error()));
   return nlohmann::json::parse(*text);
 }

@@ -1,10 +1,12 @@
 // `jitc` with the real daemon: starting it, stopping it, and what happens when it is stopped or killed.
 #include <dlfcn.h>
+#include <signal.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <regex>
+#include <thread>
 
 #include "tests/support/command.h"
 #include "tests/support/pseudo_terminal.h"
@@ -98,6 +100,79 @@ TEST_F(CliDaemonTest, AStoppedDaemonTimesOut) {
   EXPECT_EQ(::kill(pid, SIGCONT), 0);
   EXPECT_EQ(done.exit_code, 6) << done.err;
   EXPECT_EQ(jitc({"submit", write("f.c", kSource)}).exit_code, 0);
+}
+
+TEST_F(CliDaemonTest, AStoppedDaemonHoldsNoCommandLongerThanItIsGiven) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = daemon_pid();
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto drained = jitc({"drain", "--timeout=0.3"});
+  EXPECT_EQ(drained.exit_code, 6) << drained.err;
+  EXPECT_THAT(drained.err, HasSubstr("within --timeout 0.3"));
+  environment["JITC_TIMEOUT"] = "300ms";
+  for (const char* command : {"status", "jobs", "stats", "trace"}) {
+    const auto asked = jitc({command});
+    EXPECT_EQ(asked.exit_code, 6) << command;
+    EXPECT_THAT(asked.err, HasSubstr("pid " + std::to_string(pid) + ", does not answer")) << command;
+    EXPECT_EQ(asked.err.find("jitc status"), std::string::npos) << "of no use here: " << asked.err;
+  }
+  EXPECT_EQ(jitc({"cancel", "1"}).exit_code, 6);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8)) << "ten and more without the limits";
+  EXPECT_EQ(::kill(pid, SIGCONT), 0);
+}
+
+TEST_F(CliDaemonTest, AnInterruptEndsADrainThatHangs) {
+  environment["JITC_TIMEOUT"] = "0";
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = daemon_pid();
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  Process drain({JITC_BIN_DIR "/jitc", "drain", "--timeout=0"}, environment);
+  // Its handler stands once the signal is caught.
+  const auto catches = [&] {
+    const std::string status = read("/proc/" + std::to_string(drain.pid()) + "/status");
+    const auto at = status.find("SigCgt:");
+    return at != std::string::npos && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+  };
+  while (!catches()) std::this_thread::yield();
+  const auto begin = std::chrono::steady_clock::now();
+  drain.signal(SIGINT);
+  const auto done = drain.wait();
+  EXPECT_EQ(done.exit_code, 9) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("interrupted"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(6));
+  EXPECT_EQ(::kill(pid, SIGCONT), 0);
+}
+
+TEST_F(CliDaemonTest, ADrainIsSeenEverywhereAndTheNextStartWaitsForItsEnd) {
+  environment["JITC_MAX_COMPILERS"] = "1";
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = daemon_pid();
+  const std::string large = testing::run({"/bin/sh", "-c", "exec gunzip -c " JITC_LARGE_SOURCE}).out;
+  auto talking = environment;
+  talking["JITC_PROGRESS"] = "1";
+  Process compile({JITC_BIN_DIR "/jitc", "submit", "--flag=-fmath-errno", "--share=0", write("large.c", large)},
+                  talking);
+  ASSERT_TRUE(compile.wait_for_error_text(": compiling,"));
+  ASSERT_EQ(jitc({"drain", "--no-wait"}).exit_code, 0);
+  EXPECT_THAT(jitc({"daemon", "status"}).out, HasSubstr("draining, pid " + std::to_string(pid)));
+  for (const char* command : {"status", "top"}) EXPECT_THAT(jitc({command}).out, HasSubstr("draining")) << command;
+  EXPECT_THAT(jitc({"jobs"}).err, HasSubstr("draining"));
+  EXPECT_EQ(json::parse(jitc({"jobs", "--json"}).out)["draining"], true);
+  EXPECT_EQ(json::parse(jitc({"status", "--json"}).out)["daemon"]["draining"], true);
+  EXPECT_EQ(stats()["draining"], 1);
+  const auto impatient = jitc({"daemon", "start", "--timeout=0.3"});
+  EXPECT_EQ(impatient.exit_code, 3) << impatient.err;
+  EXPECT_THAT(impatient.err, HasSubstr("no other was started"));
+  Process next({JITC_BIN_DIR "/jitc", "daemon", "start"}, environment);
+  ASSERT_TRUE(next.wait_for_error_text("waiting for its end"));
+  compile.signal(SIGINT);
+  compile.wait();
+  const auto started = next.wait();
+  EXPECT_EQ(started.exit_code, 0) << started.err;
+  EXPECT_NE(daemon_pid(), pid);
+  EXPECT_THAT(started.err, HasSubstr("started, pid " + std::to_string(daemon_pid())));
+  EXPECT_THAT(jitc({"daemon", "status"}).out, HasSubstr("running"));
 }
 
 TEST_F(CliDaemonTest, AfterAKilledDaemonTheNextSubmitWorks) {

@@ -1,4 +1,5 @@
 // What an operator sees of a real daemon: `jitc top`, `status --watch`, `stats`, `trace`, the metrics file.
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -58,6 +59,25 @@ TEST_F(CliSeeTest, TopOnATerminalFollowsItsSizeAndRestoresItAtTheEnd) {
   EXPECT_TRUE(std::regex_search(terminal.wait_for(end, kPatience), end));
 }
 
+TEST_F(CliSeeTest, QEndsTopAlthoughTheDaemonHangs) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = std::stoi(read(runtime + "/" + common::kLockName));
+  testing::PseudoTerminal terminal;
+  if (!terminal) GTEST_SKIP() << "no pseudo-terminals here";
+  terminal.resize(120, 20);
+  const auto top = on(terminal, "top --interval=0.1");
+  const std::regex first("1049h[\\s\\S]*FLIGHT[\\s\\S]*\x1b\\[J");
+  ASSERT_TRUE(std::regex_search(terminal.wait_for(first, kPatience), first));
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  const std::regex hangs("TIMED_OUT[^\r\n]*pid " + std::to_string(pid) + ", does not answer");
+  const std::string shown = terminal.wait_for(hangs, kPatience);
+  EXPECT_TRUE(std::regex_search(shown, hangs)) << shown;
+  terminal.type("q");
+  EXPECT_EQ(top->wait(20).exit_code, 0);
+  EXPECT_TRUE(terminal.is_usual());
+  EXPECT_EQ(::kill(pid, SIGCONT), 0);
+}
+
 TEST_F(CliSeeTest, CtrlCEndsTopAndStatus) {
   ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
   for (const char* words : {"top --interval=3600", "status --watch=3600"}) {
@@ -79,10 +99,14 @@ TEST_F(CliSeeTest, ElsewhereThanOnATerminalTextsFollowEachOther) {
   EXPECT_THAT(once.out, HasSubstr("requests   0: - hits"));
   EXPECT_EQ(once.out.find('\033'), std::string::npos);
   const std::regex head("jitcd [0-9.]+, pid");
-  const std::string twice = jitc({"top", "--interval=0.01", "--count=2"}).out;
+  const std::string twice = jitc({"top", "--interval=0.1", "--count=2"}).out;
   EXPECT_EQ(std::distance(std::sregex_iterator(twice.begin(), twice.end(), head), {}), 2) << twice;
-  EXPECT_EQ(jitc({"top", "--interval=0"}).exit_code, 2);
-  EXPECT_EQ(jitc({"status", "--watch=x"}).exit_code, 2);
+  for (const char* wrong : {"0", "0.01", "3601", "x", "nan"}) {
+    const auto top = jitc({"top", std::string("--interval=") + wrong});
+    EXPECT_EQ(top.exit_code, 2) << wrong;
+    EXPECT_THAT(top.err, HasSubstr("from 0.1 to 3600"));
+    EXPECT_EQ(jitc({"status", std::string("--watch=") + wrong}).exit_code, 2);
+  }
 }
 
 TEST_F(CliSeeTest, WithoutADaemonTheyAreErrors) {
@@ -144,6 +168,21 @@ TEST_F(CliSeeTest, TraceIsJsonOrAPicture) {
     EXPECT_THAT(read(file), HasSubstr("f.c\ncompiled, after"));
   }
   EXPECT_EQ(compiles_in(read(events)), 1u);
+  EXPECT_EQ(compiles_in(jitc({"trace", "-o", "-"}).out), 1u);
+  EXPECT_TRUE(jitc({"trace", "--svg", "-"}).out.starts_with("<svg "));
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST_F(CliSeeTest, StatusIsAlsoJson) {
+  ASSERT_EQ(jitc({"submit", write("f.c", kSource)}).exit_code, 0);
+  const auto status = json::parse(jitc({"status", "--json"}).out);
+  EXPECT_EQ(status["daemon"]["pid"], std::stoi(read(runtime + "/" + common::kLockName)));
+  EXPECT_EQ(status["daemon"]["draining"], false);
+  EXPECT_GE(status["daemon"]["uptime_seconds"], 0);
+  EXPECT_EQ(status["stats"]["compiles_started"], 1);
+  EXPECT_EQ(status["jobs"], json::array());
+  EXPECT_EQ(status["socket"], socket);
+  EXPECT_EQ(jitc({"status", "--json", "--watch"}).exit_code, 2);
 }
 
 }  // namespace

@@ -303,9 +303,39 @@ TEST_F(CliTest, TheExitCodeIsThatOfTheFirstFileThatFailed) {
   EXPECT_EQ(std::ranges::count(as_json.out, '\n'), 2);
 }
 
+TEST_F(CliTest, FileNamesMayHoldAnythingAndReachNoTerminal) {
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest& request, FakeDaemon::Events& events) {
+                      v1::CompileEvent event;
+                      auto& failure = *event.mutable_finished()->mutable_failure();
+                      failure.set_kind(v1::INVALID_SOURCE);
+                      failure.set_message("it was asked for");
+                      auto& diagnostic = *failure.add_diagnostics();
+                      diagnostic.set_severity("error");
+                      diagnostic.set_excerpt("\x1b[31m" + request.origin());
+                      events.Write(event);
+                      return grpc::Status::OK;
+                    }});
+  const auto done = jitc({"submit", write("gr\xf6sse\x1b[2J.c", kSource)});
+  EXPECT_EQ(done.exit_code, 1) << done.err;
+  EXPECT_EQ(daemon.compiles(), 1);
+  EXPECT_THAT(done.err, HasSubstr("it was asked for"));
+  EXPECT_THAT(done.err, HasSubstr("gr?sse?[2J.c"));
+  EXPECT_EQ(done.err.find('\x1b'), std::string::npos) << done.err;
+}
+
+TEST_F(CliTest, AFlagThatIsNotUtf8IsAnErrorOfUse) {
+  FakeDaemon daemon(socket, {});
+  const auto done = jitc({"submit", "--flag=-DX=\xff", write("f.c", kSource)});
+  EXPECT_EQ(done.exit_code, 2) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("not UTF-8"));
+  EXPECT_THAT(done.err, HasSubstr("-DX=?"));
+  EXPECT_EQ(daemon.connections(), 0);
+}
+
 TEST_F(CliTest, WithoutADaemonItSaysSoWhenNoneMayBeStarted) {
   const auto done = jitc({"submit", write("f.c", kSource)});
   EXPECT_EQ(done.exit_code, 3);
+  EXPECT_THAT(done.err, HasSubstr("UNREACHABLE: " + directory.path() + "/f.c: " + socket)) << "which file, and where";
   EXPECT_THAT(done.err, HasSubstr("JITC_AUTOSTART"));
   EXPECT_THAT(done.err, HasSubstr("jitc daemon start"));
   EXPECT_EQ(jitc({"status"}).exit_code, 3);

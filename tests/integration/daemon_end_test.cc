@@ -282,6 +282,34 @@ TEST(DaemonEnd, DrainFinishesWhatRunsServesHitsAndRefusesTheRest) {
   EXPECT_THAT(names_in(daemon.runtime_dir()), ElementsAre(common::kIdentityFile));
 }
 
+TEST(DaemonEnd, WhoLosesItsDirectoryFinishesAndEndsAndLeavesTheNextOneAlone) {
+  const TemporaryDirectory directory;
+  const std::string run = directory.path() + "/run";
+  for (const std::string& made : {run, directory.path() + "/store"}) {
+    std::filesystem::create_directory(made);
+    std::filesystem::permissions(made, std::filesystem::perms::owner_all);
+  }
+  TestDaemon lost({.directory = directory.path()});
+  Gate gate(directory.path() + "/gate");
+  Held held(lost, gate.line());
+  std::filesystem::remove_all(run);
+  std::filesystem::create_directory(run);
+  std::filesystem::permissions(run, std::filesystem::perms::owner_all);
+  const TestDaemon next({.directory = directory.path()});
+  const auto files = names_in(run);
+  gate.release();
+  EXPECT_TRUE(held.finish().has_artifact());
+  EXPECT_EQ(lost.wait(), 0);
+  EXPECT_THAT(names_in(run), ::testing::UnorderedElementsAreArray(files));
+  EXPECT_TRUE(compile(*next.stub(), request_for("int f;\n")).finished().has_artifact());
+}
+
+TEST(DaemonEnd, WhoLosesItsSocketEnds) {
+  TestDaemon daemon;
+  std::filesystem::remove(daemon.runtime_dir() + "/" + common::kSocketName);
+  EXPECT_EQ(daemon.wait(), 0);
+}
+
 TEST(DaemonEnd, IdleDaemonEndsByItself) {
   TestDaemon daemon({.arguments = {"--idle-exit", "0.2s"}});
   EXPECT_EQ(daemon.wait(), 0);

@@ -74,6 +74,7 @@ TEST_F(DaemonRestart, AllThatWaitComeTogetherAgainInOneCompileOfTheNextDaemon) {
     EXPECT_TRUE(clients[0]->wait_for_error_text(": reconnecting, "));
     daemon = start_daemon();
     wait_for_flight(*daemon, "running", kClients);
+    EXPECT_TRUE(clients[0]->wait_for_error_text("asked again, try 2 of 3")) << "told when it happens";
     gate.release();
     std::string path;
     for (const auto& client : clients) {
@@ -88,6 +89,18 @@ TEST_F(DaemonRestart, AllThatWaitComeTogetherAgainInOneCompileOfTheNextDaemon) {
     EXPECT_EQ(stats.at("compiles_started"), 1u);
     EXPECT_EQ(stats.at("merged"), kClients - 1);
   }
+}
+
+TEST_F(DaemonRestart, AnInterruptEndsTheWaitForTheNextDaemonAndIsNamed) {
+  auto daemon = start_daemon();
+  const auto client = start_jitc({"submit", held});
+  wait_for_flight(*daemon, "running", 1);
+  daemon->signal(SIGTERM);
+  EXPECT_TRUE(client->wait_for_error_text(": reconnecting, "));
+  client->signal(SIGTERM);
+  const Finished done = client->wait();
+  EXPECT_EQ(done.exit_code, 9) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("interrupted"));
 }
 
 // User and system time of a process, in clock ticks.

@@ -45,7 +45,7 @@ class RpcTest : public ::testing::Test {
                  std::function<bool(const rpc::Progress&)> progress = {}) {
     common::Request request;
     request.origin = source;
-    request.name = "test.c";
+    request.name = request_name;
     Answer answer;
     int answers = 0;
     rpc::Daemon::Events events;
@@ -97,6 +97,7 @@ class RpcTest : public ::testing::Test {
     events.Write(event);
   }
 
+  std::string request_name = "test.c";
   std::function<bool()> may_start;
   testing::TemporaryDirectory directory;
   std::string socket = directory.path() + "/jitcd.sock";
@@ -436,9 +437,39 @@ TEST_F(RpcTest, AnotherProtocolVersionIsSkew) {
   EXPECT_EQ(daemon.compiles(), 0);
 }
 
+TEST_F(RpcTest, ANameNeedNotBeUtf8) {
+  std::string name;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest& request, FakeDaemon::Events& events) {
+                      name = request.name();
+                      FakeDaemon::send_artifact(events, FakeDaemon::artifact("x"), {});
+                      return grpc::Status::OK;
+                    }});
+  request_name = "gr\xf6sse.c";
+  const auto answer = compile(*client());
+  EXPECT_FALSE(answer.error) << answer.text();
+  EXPECT_EQ(name, "gr?sse.c");
+}
+
+// Somebody listens, and never says a word.
+TEST_F(RpcTest, ShortCallsKeepToTheirLimits) {
+  const common::Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = common::socket_address(socket);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  const auto owner = client();
+  const rpc::Daemon::Limits brief{.seconds = 0.1}, given_up{.seconds = 60, .go_on = [] { return false; }};
+  for (const auto& [limits, kind] : {std::pair(brief, ErrorKind::kTimedOut), {given_up, ErrorKind::kCancelled}}) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(owner->drain(limits).error().kind, kind);
+    EXPECT_EQ(owner->cancel(1, limits).error().kind, kind);
+    EXPECT_EQ(owner->query("stats", limits).error().kind, kind);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  }
+}
+
 TEST_F(RpcTest, ADaemonOfAnOlderProtocolSaysSkewForCallsItLacks) {
   FakeDaemon daemon(socket, answering("x"));
-  const auto drained = client()->drain();  // the fake has no Drain
+  const auto drained = client()->drain({.seconds = 10});  // the fake has no Drain
   ASSERT_FALSE(drained);
   EXPECT_EQ(drained.error().kind, ErrorKind::kVersionSkew);
 }
@@ -446,13 +477,13 @@ TEST_F(RpcTest, ADaemonOfAnOlderProtocolSaysSkewForCallsItLacks) {
 TEST_F(RpcTest, QueriesAreJson) {
   FakeDaemon daemon(socket, {.counters = {{"requests", 5'000'000'000}, {"hits", 2}}});
   const auto owner = client();
-  const auto stats = owner->query("stats", 5);
+  const auto stats = owner->query("stats", {.seconds = 5});
   ASSERT_TRUE(stats) << common::to_line(stats.error());
   EXPECT_EQ(*stats, R"({"hits":2,"requests":5000000000})");
-  const auto hello = owner->query("hello", 5);
+  const auto hello = owner->query("hello", {.seconds = 5});
   ASSERT_TRUE(hello);
   EXPECT_THAT(*hello, HasSubstr(R"("version":"fake")"));
-  EXPECT_EQ(owner->query("weather", 5).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(owner->query("weather", {.seconds = 5}).error().kind, ErrorKind::kUsage);
 }
 
 TEST_F(RpcTest, ManyThreadsShareOneClient) {

@@ -5,6 +5,7 @@
 #include "client/cli/outcome.h"
 #include "client/cli/progress.h"
 #include "client/cli/status_text.h"
+#include "client/cli/terminal_text.h"
 
 namespace jitc::cli {
 namespace {
@@ -108,6 +109,38 @@ TEST(StatusText, SaysWhatBoundsAndWhereItCameFrom) {
   EXPECT_THAT(text, HasSubstr("* slots         2 compiles  /proc/self/status (affinity: 0-1)\n"));
   EXPECT_THAT(text, HasSubstr("  budget           1.0 GiB  JITC_MEMORY_BUDGET\n"));
   EXPECT_THAT(text, HasSubstr("  pressure           0.2 %  /p\n"));
+}
+
+TEST(StatusText, ALongNameKeepsItsLine) {
+  const std::string name = std::string(2000, 'x') + ".c";
+  const std::string text =
+      status_text("{}", R"({"jobs":[{"phase":"running","name":")" + name + R"("},{"phase":"queued","name":"next"}]})",
+                  "{}", -1, true);
+  EXPECT_THAT(text, HasSubstr(name + "\n"));
+  EXPECT_THAT(text, HasSubstr("next\n"));
+}
+
+TEST(StatusText, JobsComeLastTellHowLongTheyWaitAndAreNotWithoutEnd) {
+  std::string jobs;
+  for (int i = 0; i < 500; ++i)
+    jobs += std::string(jobs.empty() ? "" : ",") + R"({"phase":"queued","waiting_seconds":7.25,"name":"n)" +
+            std::to_string(i) + R"("})";
+  const std::string text = status_text(R"({"limits":[{"bounds":"slots","value":2,"unit":"compiles","source":"here"}]})",
+                                       R"({"jobs":[)" + jobs + "]}", "{}", -1, true);
+  EXPECT_LT(text.find("here"), text.find("n0\n"));
+  EXPECT_THAT(text, HasSubstr("7.2 s"));
+  EXPECT_THAT(text, HasSubstr("n19\n  ... 480 more: 'jitc jobs' lists all\n"));
+  EXPECT_THAT(text, HasSubstr("500 queued"));
+}
+
+TEST(StatusText, SaysThatItDrains) {
+  EXPECT_THAT(status_text(R"({"draining":true})", "{}", "{}", -1, true), HasSubstr("draining"));
+  EXPECT_EQ(status_text("{}", "{}", "{}", -1, true).find("draining"), std::string::npos);
+}
+
+TEST(PrintableLines, KeepsLinesAndTabsAndNoOtherControl) {
+  EXPECT_EQ(printable_lines("a\tb\n\x1b[31mc\r\xff\n", true), "a\tb\n?[31mc??\n");
+  EXPECT_EQ(printable_lines("", true), "");
 }
 
 TEST(StatusText, UnknownUptimeIsLeftOut) {

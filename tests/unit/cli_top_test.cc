@@ -118,6 +118,12 @@ TEST(TopText, AttributesAreOnlyWhereAskedFor) {
   EXPECT_THAT(top_text(busy(), coloured), HasSubstr("\033[7m FLIGHT"));
 }
 
+TEST(TopText, SaysThatTheDaemonDrains) {
+  const Screen screen{.columns = 100, .rows = 20};
+  EXPECT_NE(top_text(top_view(R"({"draining":true})", "{}", "{}"), screen).find(", draining\n"), std::string::npos);
+  EXPECT_EQ(top_text(top_view("{}", "{}", "{}"), screen).find("draining"), std::string::npos);
+}
+
 TEST(TopView, IsMadeOfTheDaemonsAnswers) {
   const TopView view = top_view(
       R"({"pid":42,"version":"0.1","max_compilers":4,"memory_budget_bytes":1000})",

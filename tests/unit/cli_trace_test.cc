@@ -151,6 +151,17 @@ TEST(SvgTimeline, ShowsBarsTooltipsMemoryAndBudget) {
   EXPECT_THAT(svg, Not(HasSubstr("href")));
 }
 
+TEST(SvgTimeline, WhatIsCompiledOtherwiseThanAskedLooksSo) {
+  TraceView view = two_slots();
+  const std::string before = svg_timeline(view);
+  for (auto& span : view.spans)
+    if (span.outcome == "DONE") span.outcome = "DEGRADED";
+  const std::string svg = svg_timeline(view);
+  EXPECT_THAT(svg, HasSubstr("compiled at another level"));
+  EXPECT_THAT(before, HasSubstr("#0072b2"));
+  EXPECT_THAT(svg, Not(HasSubstr("#0072b2"))) << "the colour of what is compiled as asked";
+}
+
 TEST(SvgTimeline, EscapesNames) {
   TraceView view = two_slots();
   view.spans[2].name = "</title><script>a&\"b\"\x01\xff";

@@ -162,6 +162,8 @@ TEST(Hello, NeedsAVersionInCommon) {
   EXPECT_EQ(reply->max_compilers(), 2u);
   EXPECT_EQ(reply->memory_budget_bytes(), 100u);
   EXPECT_EQ(reply->enforcement(), "sampling: no control groups");
+  EXPECT_FALSE(reply->draining());
+  EXPECT_TRUE(hello(request, {id, offered, 2, 100, {}, "", true})->draining());
 }
 
 TEST(Worker, StartOrderNamesLevelOrNative) {

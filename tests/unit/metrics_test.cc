@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -117,6 +118,39 @@ TEST(MetricsFile, AFailureNamesTheFileAndLeavesNothing) {
   EXPECT_FALSE(observe::write_metrics_file(directory.path() + "/taken", "x"));
   const std::filesystem::directory_iterator entries(directory.path());
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST(MetricsFile, FollowsALinkAndLeavesWhatIsNoFileAlone) {
+  const TemporaryDirectory directory;
+  const std::string link = directory.path() + "/link.prom", target = directory.path() + "/target.prom";
+  std::filesystem::create_symlink("target.prom", link);
+  for (const char* text : {"1\n", "2\n"}) {
+    ASSERT_TRUE(observe::write_metrics_file(link, text));
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(read_file(target), text);
+  }
+  const std::string pipe = directory.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string to_pipe = directory.path() + "/to_pipe";
+  std::filesystem::create_symlink("pipe", to_pipe);
+  for (const std::string& path : {pipe, to_pipe}) {
+    const auto written = observe::write_metrics_file(path, "x");
+    ASSERT_FALSE(written);
+    EXPECT_THAT(to_line(written.error()), HasSubstr("regular file"));
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  }
+  std::filesystem::create_symlink("loop", directory.path() + "/loop");
+  EXPECT_FALSE(observe::write_metrics_file(directory.path() + "/loop", "x"));
+}
+
+// Two containers may share the directory and have the same process ids.
+TEST(MetricsFile, TouchesNoFileOfAnotherWriter) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/jitc.prom";
+  const std::string others = path + "." + std::to_string(::getpid()) + ".tmp";
+  ASSERT_TRUE(observe::write_metrics_file(others, "half of it"));
+  ASSERT_TRUE(observe::write_metrics_file(path, "x"));
+  EXPECT_EQ(read_file(others), "half of it");
 }
 
 }  // namespace

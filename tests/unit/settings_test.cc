@@ -45,6 +45,17 @@ TEST_F(SettingsTest, DefaultsAreValid) {
   EXPECT_FALSE(settings->is_set("cc"));
 }
 
+TEST_F(SettingsTest, WhatMustBeOneOrMoreIsNotZero) {
+  for (const char* name : {"queue_length", "tries"}) {
+    EXPECT_TRUE(Settings::load({{name, "1"}}));
+    for (const char* wrong : {"0", "-1", "x", ""}) {
+      const auto settings = Settings::load({{name, wrong}});
+      ASSERT_FALSE(settings) << name << " " << wrong;
+      EXPECT_NE(settings.error().remedy.find("1 or more"), std::string::npos);
+    }
+  }
+}
+
 TEST_F(SettingsTest, FlagBeforeEnvironmentBeforeJobFileBeforeUserFile) {
   write("job.toml", "cc = 'from job'\nmax_compilers = 5\ninclude_roots = ['/a', '/b']\n");
   ASSERT_EQ(::system(("mkdir -p " + directory_.path() + "/jitc").c_str()), 0);
