@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/graph/emit.h"
+#include "client/graph/shown.h"
 #include "client/graph/signature.h"
 
 namespace jitc::graph {
@@ -48,26 +49,28 @@ constexpr auto kMathOfOne = std::to_array<std::string_view>(
 constexpr auto kMathOfTwo = std::to_array<std::string_view>(
     {"atan2", "copysign", "drem", "fdim", "fmax", "fmin", "fmod", "hypot", "nextafter", "pow", "remainder", "scalb"});
 constexpr auto kMathOfThree = std::to_array<std::string_view>({"fma"});
-constexpr auto kSuffixes = std::to_array<std::string_view>({"f", "l", "f32", "f64", "f128", "f32x", "f64x"});
+constexpr auto kSuffixes =
+    std::to_array<std::string_view>({"f", "l", "f16", "f32", "f64", "f128", "f32x", "f64x", "d32", "d64", "d128"});
 
 // Other functions that math.h declares, or that gcc or clang know without a header: none is a function of doubles, and
 // a declaration that says so draws at least a warning.
 constexpr std::string_view kLibrary =
-    " abort abs aligned_alloc bcmp bcopy bzero cabs cacos cacosh calloc carg casin casinh catan catanh ccos ccosh cexp "
-    "cimag clog clog10 conj cpow cproj creal csin csinh csqrt ctan ctanh dcgettext dgettext execl execle execlp execv "
-    "execve execvp exit feclearexcept fegetenv fegetexceptflag fegetround feholdexcept feraiseexcept fesetenv "
-    "fesetexceptflag fesetround fetestexcept feupdateenv ffs ffsl ffsll finite fopen fork fprintf fputc "
-    "fputc_unlocked fputs fputs_unlocked fread free frexp fscanf fwrite fwrite_unlocked gettext ilogb imaxabs index "
-    "isalnum isalpha isascii isblank iscntrl isdigit isgraph isinff isinfl islower isnanf isnanl isprint ispunct "
-    "isspace isupper iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace "
-    "iswupper iswxdigit isxdigit jn labs ldexp lgamma_r lgammaf_r lgammal_r llabs llogb llrint llround lrint lround "
-    "main malloc memalign memccpy memchr memcmp memcpy memmove mempcpy memset modf nan nexttoward posix_memalign "
-    "printf putc putc_unlocked putchar putchar_unlocked puts realloc remquo rindex scalbln scalbn scanf signgam "
-    "sincos snprintf sprintf sscanf stpcpy stpncpy strcasecmp strcat strchr strcmp strcpy strcspn strdup strerror "
-    "strfmon strftime strlen strncasecmp strncat strncmp strncpy strndup strnlen strpbrk strrchr strspn strstr strtod "
-    "strtof strtok strtol strtold strtoul strtoull strxfrm toascii tolower toupper towlower towupper vfork vfprintf "
-    "vfscanf vprintf vscanf vsnprintf vsprintf vsscanf wcschr wcscmp wcslen wcsncmp wmemchr wmemcmp wmemcpy wmemmove "
-    "yn ";
+    " _exit _longjmp _setjmp abort abs aligned_alloc alloca asprintf bcmp bcopy bzero cabs cacos cacosh calloc carg "
+    "casin casinh catan catanh ccos ccosh cexp cimag clog clog10 conj cpow cproj creal csin csinh csqrt ctan ctanh "
+    "dcgettext dgettext execl execle execlp execv execve execvp exit feclearexcept fegetenv fegetexceptflag "
+    "fegetround feholdexcept feraiseexcept fesetenv fesetexceptflag fesetround fetestexcept feupdateenv ffs ffsl "
+    "ffsll finite fopen fork fprintf fputc fputc_unlocked fputs fputs_unlocked fread free frexp fscanf fwrite "
+    "fwrite_unlocked getcontext gettext ilogb imaxabs index isalnum isalpha isascii isblank iscntrl isdigit isgraph "
+    "isinff isinfl islower isnanf isnanl isprint ispunct isspace isupper iswalnum iswalpha iswblank iswcntrl "
+    "iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper iswxdigit isxdigit jn labs ldexp lgamma_r "
+    "lgammaf_r lgammal_r llabs llogb llrint llround longjmp lrint lround main malloc memalign memccpy memchr memcmp "
+    "memcpy memmove mempcpy memset modf nan nexttoward posix_memalign printf pthread_create putc putc_unlocked "
+    "putchar putchar_unlocked puts realloc remquo rindex savectx scalbln scalbn scanf setjmp siglongjmp signbit "
+    "signgam sigsetjmp sincos snprintf sprintf sscanf stpcpy stpncpy strcasecmp strcat strchr strcmp strcpy strcspn "
+    "strdup strerror strfmon strftime strlcat strlcpy strlen strncasecmp strncat strncmp strncpy strndup strnlen "
+    "strpbrk strrchr strspn strstr strtod strtof strtok strtol strtold strtoul strtoull strxfrm toascii tolower "
+    "toupper towlower towupper va_arg va_copy va_end va_start vasprintf vfork vfprintf vfscanf vprintf vscanf "
+    "vsnprintf vsprintf vsscanf wcschr wcscmp wcslen wcsncmp wmemchr wmemcmp wmemcpy wmemmove yn ";
 
 static_assert(std::ranges::is_sorted(kKeywords) && std::ranges::is_sorted(kKeywordsOfC23) &&
               std::ranges::is_sorted(kMacros) && std::ranges::is_sorted(kMathOfOne) &&
@@ -96,10 +99,7 @@ bool is_of_library(std::string_view name) {
 }
 
 std::unexpected<common::Error> refuse(std::string message, std::string_view name) {
-  constexpr std::size_t kShown = 60;
-  std::string shown(name.substr(0, kShown));
-  if (name.size() > kShown) shown += "...";
-  return fail(ErrorKind::kInvalidSource, std::move(message), std::move(shown), "choose another name");
+  return fail(ErrorKind::kInvalidSource, std::move(message), shown(name), "choose another name");
 }
 
 Result<void> check_reserved(std::string_view name) {

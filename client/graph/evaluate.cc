@@ -123,6 +123,15 @@ double binary(Op op, double x, double y) {
 
 }  // namespace
 
+double value_of(Op op, std::span<const double> arguments) {
+  if (op == Op::kSelect) return arguments[0] != 0.0 ? arguments[1] : arguments[2];
+  if (op != Op::kMax && op != Op::kMin)
+    return arguments.size() == 1 ? unary(op, arguments[0]) : binary(op, arguments[0], arguments[1]);
+  double value = arguments[0];
+  for (const double x : arguments.subspan(1)) value = op == Op::kMax ? larger(value, x) : smaller(value, x);
+  return value;
+}
+
 std::vector<double> evaluate(const Graph& graph, std::span<const NodeId> outputs,
                              const std::function<double(const Node& leaf)>& leaf,
                              const std::function<double(const Function&, std::span<const double>)>& call) {
@@ -148,21 +157,11 @@ std::vector<double> evaluate(const Graph& graph, std::span<const NodeId> outputs
         break;
       case Op::kFalse:
         break;
-      case Op::kSelect:
-        values[id] = list[0] != 0.0 ? list[1] : list[2];
-        break;
-      case Op::kMax:
-      case Op::kMin:
-        values[id] = list[0];
-        for (std::size_t i = 1; i < list.size(); ++i) {
-          values[id] = node.op == Op::kMax ? larger(values[id], list[i]) : smaller(values[id], list[i]);
-        }
-        break;
       case Op::kCall:
         values[id] = call ? call(graph.function(node.args[2]), list) : std::numeric_limits<double>::quiet_NaN();
         break;
       default:
-        values[id] = list.size() == 1 ? unary(node.op, list[0]) : binary(node.op, list[0], list[1]);
+        values[id] = value_of(node.op, list);
     }
   }
   std::vector<double> result;

@@ -11,6 +11,7 @@
 #include "client/graph/json_tape.h"
 #include "client/graph/operators.h"
 #include "client/graph/parse_number.h"
+#include "client/graph/shown.h"
 
 namespace jitc::graph {
 namespace {
@@ -25,11 +26,7 @@ std::unexpected<Error> fail(std::string message, std::string thing, std::string 
   return common::fail(ErrorKind::kInvalidSource, std::move(message), std::move(thing), std::move(remedy));
 }
 
-// A word of the text for an error: hostile ones are long.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kShown = 60;
-  return "'" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...'" : "'");
-}
+std::string quoted(std::string_view text) { return "'" + shown(text) + "'"; }
 
 // ---- the parts of an object -----------------------------------------------------------------------------------------
 

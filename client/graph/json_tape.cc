@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "client/graph/shown.h"
+
 namespace jitc::graph {
 
 // What the parser calls, token by token; `false` ends the parse.
@@ -84,10 +86,6 @@ class JsonTapeWriter {
     std::ranges::sort(keys_);
     const auto twice = std::ranges::adjacent_find(keys_);
     return twice == keys_.end() ? std::nullopt : std::optional(*twice);
-  }
-  static std::string shown(std::string_view key) {
-    constexpr std::size_t kShown = 60;
-    return std::string(key.substr(0, kShown)) + (key.size() > kShown ? "..." : "");
   }
   // "nodes[7]", of the innermost object.
   std::string path() const {

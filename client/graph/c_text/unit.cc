@@ -127,8 +127,8 @@ bool Unit::guard(const Token& token) {
   const auto begin = static_cast<std::size_t>(token.text.data() - text_.data());
   if (!tokens_.empty() || !text_.substr(begin).starts_with(kContractionGuard)) return false;
   lexer_.seek(begin + kContractionGuard.size());
-  // It acts on what follows; a function that was kept before has none.
-  is_guarded_ = is_guarded_ || (conditionals_ == 0 && result_.functions.empty());
+  // It acts on what follows; a function that was kept before has none. A directive before it may switch it off.
+  is_guarded_ = is_guarded_ || (!has_directives_ && result_.functions.empty());
   return true;
 }
 
@@ -136,6 +136,7 @@ void Unit::directive(std::string_view line) {
   const std::string_view rest = trimmed(line.substr(1));
   const std::string_view word = first_word(rest);
   const std::string_view behind = trimmed(rest.substr(word.size()));
+  has_directives_ = has_directives_ || word != "include";
   if (word == "include") {
     include(behind);
   } else if (word == "define" || word == "undef") {

@@ -42,6 +42,7 @@ class Unit {
   std::size_t underscores_ = 0;   // that printed names need beside the macros
   std::string blocked_;           // why nothing from here on is understood; empty: it is
   std::size_t conditionals_ = 0;  // #if that are open
+  bool has_directives_ = false;   // other than #include
   bool is_guarded_ = false;       // the text itself holds the guard, in front of all functions
   std::size_t copied_ = 0;
   std::size_t counted_ = 0;  // lines up to here

@@ -129,19 +129,24 @@ Or<Value> Arithmetic::binary(Op op, const Value& x, const Value& y) {
   if (is_integer(x) && is_integer(y)) return integer_binary(op, x, y);
   const NodeId left = as_double(x);
   const NodeId right = as_double(y);
-  // gcc 12 makes -y of 0.0 - y where the same expression shows that y is no -0: 0.0 - fabs(z), not 0.0 - a. It makes
-  // 0.0 - y of -y + 0.0 before.
-  if (op == Op::kSub && !graph_.is_number(right) && graph_.is_number(left, 0.0))
-    return refused("0 - x: compilers differ in its zero's sign");
-  const auto is_zero = [this](NodeId id) { return graph_.is_number(id) && graph_.number_of(id) == 0.0; };
-  const auto is_negative = [this](NodeId id) { return graph_[id].op == Op::kNeg; };
-  if ((op == Op::kAdd || op == Op::kSub) &&
-      ((is_negative(left) && is_zero(right)) || (is_zero(left) && is_negative(right))))
-    return refused("-x + 0: compilers differ in its zero's sign");
+  if (const auto checked = check_zero(op, left, right); !checked) return refused(checked.error());
   Value result;
   result.node = graph_.binary(op, left, right);
   inherit(result, x, y);
   return result;
+}
+
+// gcc 12 makes -y of 0.0 - y where the same expression shows that y is no -0: 0.0 - fabs(z), not 0.0 - a. It makes
+// 0.0 - y of -y + 0.0 before. What it takes for 0.0 need not be a literal.
+Or<void> Arithmetic::check_zero(Op op, NodeId left, NodeId right) {
+  if (op != Op::kAdd && op != Op::kSub) return {};
+  const auto may_be_zero = [this](NodeId id) { return sights_[id].is_zero; };
+  const auto is_negative = [this](NodeId id) { return graph_[id].op == Op::kNeg; };
+  if (op == Op::kSub && !graph_.is_number(right) && may_be_zero(left))
+    return refused("0 - x: compilers differ in its zero's sign");
+  if ((is_negative(left) && may_be_zero(right)) || (is_negative(right) && may_be_zero(left)))
+    return refused("-x + 0: compilers differ in its zero's sign");
+  return {};
 }
 
 // A comparison that no compiler decides by what it sees of the two sides.

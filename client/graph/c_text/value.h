@@ -5,6 +5,7 @@
 #include <expected>
 #include <string_view>
 
+#include "client/graph/folds.h"
 #include "client/graph/graph.h"
 
 namespace jitc::graph::c {
@@ -44,7 +45,7 @@ struct Value {
 // cannot hold exactly, is refused.
 class Arithmetic {
  public:
-  explicit Arithmetic(Graph& graph) : graph_(graph) {}
+  explicit Arithmetic(Graph& graph) : graph_(graph), sights_(graph) {}
 
   Value real(NodeId node, bool is_constant = false) const;
   static Value integer(std::int64_t value, bool is_long);
@@ -66,11 +67,13 @@ class Arithmetic {
 
  private:
   Or<Value> integer_binary(Op op, const Value& x, const Value& y);
+  Or<void> check_zero(Op op, NodeId left, NodeId right);
   Or<Value> compare(Op op, const Value& x, const Value& y);
   bool is_open(const Value& value) const;
   Value logical(Op op, const Value& x, const Value& y);
 
   Graph& graph_;
+  Sights sights_;
 };
 
 }  // namespace jitc::graph::c
