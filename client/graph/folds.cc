@@ -53,7 +53,8 @@ Sight Sights::look(NodeId id) {
   sight.is_not_negative = sight.is_absolute;
   if (op == Op::kNeg) {
     const Sight& x = sights_[arguments[0]];
-    sight = {.is_zero = x.is_zero, .is_absolute = x.is_absolute, .is_choice = x.is_choice, .origin = x.origin};
+    // A negative choice is one among negatives.
+    sight = {.is_zero = x.is_zero, .is_absolute = x.is_absolute, .origin = x.origin};
   }
   return sight;
 }
@@ -93,7 +94,7 @@ Sight Sights::look_at_select(NodeId id, Sight sight) const {
   return sight;
 }
 
-// Integers of C texts are doubles here: compilers know that i - i and 0 * i are 0.
+// Integers of C texts are doubles here: compilers know that i - i, -i + i and 0 * i are 0.
 Sight Sights::look_at_linear(NodeId id, Sight sight) const {
   const auto arguments = graph_.arguments(id);
   const Op op = graph_[id].op;
@@ -101,14 +102,15 @@ Sight Sights::look_at_linear(NodeId id, Sight sight) const {
   const Sight& y = sights_[arguments[1]];
   const bool is_product = op == Op::kMul || op == Op::kDiv;
   sight.is_zero = is_product ? x.is_zero || (op == Op::kMul && y.is_zero) : (x.is_zero && y.is_zero);
-  sight.is_zero = sight.is_zero || (!is_product && x.origin == y.origin && !x.is_constant && !y.is_constant);
+  const bool is_alike = x.origin == y.origin && !x.is_constant && !y.is_constant;
+  sight.is_zero = sight.is_zero || (is_alike && (op == Op::kSub || (op == Op::kAdd && sights_[x.origin].is_choice)));
   sight.is_not_negative =
       op != Op::kSub && ((x.is_not_negative && y.is_not_negative) || (op == Op::kMul && arguments[0] == arguments[1]));
   for (const auto& [part, other] : {std::pair{x, y}, std::pair{y, x}}) {
     if (!other.is_constant) continue;
     sight.is_absolute = part.is_absolute;
     sight.is_choice = part.is_choice;
-    if (part.is_choice) sight.origin = part.origin;
+    if (sights_[part.origin].is_choice) sight.origin = part.origin;
   }
   return sight;
 }

@@ -15,7 +15,7 @@ struct Sight {
   bool is_choice = false;    // among numbers and absolute values, or such a sum or multiple of it
   bool is_not_negative = false;
   bool is_decided = false;  // a condition that it may take for true or for false
-  NodeId origin = 0;        // of a sum with or a multiple by constants: the choice
+  NodeId origin = 0;        // of a choice's sums with and multiples by constants: the choice; else itself
   double value = 0.0;       // of a constant
 
   bool is_never_minus_zero() const { return (is_absolute || is_choice) && !is_constant; }

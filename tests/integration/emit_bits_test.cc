@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <random>
@@ -242,13 +243,27 @@ TEST_P(EmitBits, OfZeroMinusAbsoluteValuesDoNotDependOnSharing) {
   const NodeId chosen = graph.select(is_less, size, graph.unary(Op::kAbs, y));
   const NodeId truth = graph.select(is_less, graph.number(1.0), zero);
   const NodeId no_zero = graph.select(graph.binary(Op::kLt, graph.number(1.0), zero), y, zero);
-  std::vector<PointwiseFunction> functions{{.name = "f0", .group = "even"}, {.name = "f1", .group = "odd"}};
+  std::vector<PointwiseFunction> functions{{.name = "f0", .group = "even"},
+                                           {.name = "f1", .group = "even"},
+                                           {.name = "f2", .group = "odd"},
+                                           {.name = "f3", .group = "odd"}};
   functions[0].outputs = {of_zero(size), graph.select(is_less, of_zero(size), y), of_zero(chosen),
                           plus_zero(graph.unary(Op::kNeg, size)), of_zero(plus_zero(size))};
   functions[1].outputs = {of_zero(truth), graph.binary(Op::kMul, chosen, truth),
                           graph.binary(Op::kSub, graph.unary(Op::kSin, zero), chosen),
                           graph.binary(Op::kSub, graph.unary(Op::kNeg, size), graph.number(-0.0)),
                           graph.binary(Op::kSub, no_zero, size)};
+  // A call may be of fabs; a choice may stand in a sum or a product with a number.
+  const FunctionId fabs = graph.declare({.name = "fabs", .arity = 1, .partials = {}});
+  const NodeId called = graph.call(fabs, std::array{x});
+  const NodeId opposite = graph.unary(Op::kNeg, truth);
+  const NodeId never = graph.select(graph.binary(Op::kLt, size, zero), y, zero);
+  const NodeId twice = plus_zero(graph.binary(Op::kMul, truth, graph.number(2.0)));
+  functions[2].outputs = {of_zero(plus_zero(truth)), of_zero(plus_zero(chosen)), of_zero(called),
+                          plus_zero(graph.unary(Op::kNeg, called)), of_zero(graph.select(is_less, called, size))};
+  functions[3].outputs = {of_zero(twice), graph.binary(Op::kSub, graph.binary(Op::kAdd, truth, opposite), size),
+                          graph.binary(Op::kSub, never, called), graph.binary(Op::kMul, plus_zero(truth), called),
+                          graph.binary(Op::kAdd, twice, plus_zero(chosen))};
   for (std::size_t i = 0; i < 4; ++i) points_[i].u[0] = points_[i].u_x[1] = i % 2 == 0 ? 0.0 : -0.0;
   const auto trees = values("trees", graph, functions, {.sharing = Sharing::kTrees});
   EXPECT_EQ(count_differences(trees, values("shared", graph, functions, {.sharing = Sharing::kShared})), 0U);
@@ -257,8 +272,10 @@ TEST_P(EmitBits, OfZeroMinusAbsoluteValuesDoNotDependOnSharing) {
   std::vector<double> wanted;
   for (const PointwiseFunction& function : functions)
     for (const Point& point : points_)
-      std::ranges::copy(evaluate(graph, function.outputs,
-                                 [&](const Node& leaf) { return leaf.argument == kU ? point.u[0] : point.u_x[1]; }),
+      std::ranges::copy(evaluate(
+                            graph, function.outputs,
+                            [&](const Node& leaf) { return leaf.argument == kU ? point.u[0] : point.u_x[1]; },
+                            [](const Function&, std::span<const double> list) { return std::fabs(list[0]); }),
                         std::back_inserter(wanted));
   EXPECT_EQ(count_differences(trees, wanted), 0U);
 }

@@ -64,14 +64,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"real_division", "out[0] = 1.0/4.0*u[0];", "  out[0] = 0.25 * u[0];\n"},
         Case{"sign", "out[0] = (u[0] > 0) - (u[0] < 0);",
              "  out[0] = (u[0] > 0.0 ? 1.0 : 0.0) - (u[0] < 0.0 ? 1.0 : 0.0);\n"},
+        Case{"differences_from_what_is_no_zero",
+             "out[0] = 1.0/3.0 - fabs(u[0]); out[1] = u[0] + u[0] - u[1]; out[2] = (u[1] > 0) - fabs(u[1]);",
+             "  out[0] = 0.3333333333333333 - fabs(u[0]);\n  out[1] = u[0] + u[0] - u[1];\n"
+             "  out[2] = (u[1] > 0.0 ? 1.0 : 0.0) - fabs(u[1]);\n"},
         Case{"integer_product_has_one_zero", "out[0] = -1*(u[0] > 0);",
              "  out[0] = -(u[0] > 0.0 ? 1.0 : 0.0) + 0.0;\n"},
         Case{"integer_negation_has_one_zero", "out[0] = -!u[0]; out[1] = 0 - (u[0] > 0);",
              "  out[0] = -(!(0.0 != u[0]) ? 1.0 : 0.0) + 0.0;\n  out[1] = -(u[0] > 0.0 ? 1.0 : 0.0) + 0.0;\n"},
         Case{"comparisons_that_compilers_decide",
              "out[0] = (-3.0 > 0) - (u[0] > 0); out[1] = (1 < (u[2] > 0)) - (u[1] > 0);",
-             "  const double t0 = u[0] > 0.0 ? 1.0 : 0.0;\n  out[0] = (-3.0 > 0.0 ? 1.0 : 0.0) - t0 + 0.0;\n"
-             "  out[1] = (1.0 < (u[2] > 0.0 ? 1.0 : 0.0) ? 1.0 : 0.0) - (u[1] > 0.0 ? 1.0 : 0.0) + 0.0;\n"},
+             "  const double t0 = u[0] > 0.0 ? 1.0 : 0.0;\n  const double t1 = u[1] > 0.0 ? 1.0 : 0.0;\n"
+             "  out[0] = (-3.0 > 0.0 ? 1.0 : 0.0) - t0 + 0.0;\n"
+             "  out[1] = (1.0 < (u[2] > 0.0 ? 1.0 : 0.0) ? 1.0 : 0.0) - t1 + 0.0;\n"},
         Case{"chosen_literals", "out[0] = exp(u[0] > 0 ? 1.0 : 2.0);", "  out[0] = exp(u[0] > 0.0 ? 1.0 : 2.0);\n"},
         Case{"literal_power", "out[0] = pow(u[0], -1);", "  out[0] = pow(u[0], -1.0);\n"},
         Case{"continued_comment", "out[0] = u[0]; // c:\\ \nout[0] = u[1];\nout[1] = u[2]; // c:\\\r\nout[1] = u[3];\n",
@@ -153,6 +158,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"difference_from_zero", "out[0] = 0.0 - u[0];", "4:14: 0 - x"},
         Case{"zero_after_a_negative", "out[0] = -fabs(u[0]) + 0.0;", "4:22: -x + 0"},
         Case{"zero_before_a_negative", "double a = fabs(u[0]); out[0] = 0 + -a;", "4:35: -x + 0"},
+        Case{"difference_from_no_integer", "out[0] = ((u[0] > 0) - (u[0] > 0)) - fabs(u[1]);", "4:36: 0 - x"},
+        Case{"difference_from_opposite_integers", "out[0] = (-(u[0] > 0) + (u[0] > 0)) - fabs(u[1]);", "4:37: 0 - x"},
+        Case{"difference_from_a_product_with_zero", "out[0] = (u[0] > 0)*0 - fabs(u[1]);", "4:23: 0 - x"},
+        Case{"difference_from_chosen_zeros", "out[0] = (s > 0 ? 0.0 : 0.0) - fabs(u[1]);", "4:30: 0 - x"},
+        Case{"difference_from_an_arm", "out[0] = (fabs(s) < 0 ? 1.0 : 0.0) - fabs(u[1]);", "4:36: 0 - x"},
+        Case{"difference_from_a_computed_zero", "out[0] = (1.0 - 1.0) - fabs(u[1]);", "4:22: 0 - x"},
+        Case{"chosen_zeros_after_a_negative", "out[0] = -(fabs(u[1]) + 0.0) + (u[0] > s ? 0.0 : 0.0);", "4:30: -x + 0"},
         Case{"comment_that_a_line_ends", "out[0] = u[0]; /* *\\\n/ out[0] = u[1]; /* */", "4:16: a statement"},
         Case{"early_return", "if (u[0] > 0) return; out[0] = 1;", "4:15: a return other than at the end"},
         Case{"static_variable", "static double a = 1; out[0] = a;", "4:1: a statement other than"},
@@ -208,6 +220,8 @@ TEST(CText, GuardsWhatIsPrintedAgainstContractionOnce) {
   // Where it does not act on every function, another one is needed.
   const std::string first = "void g(double out[]) { out[0] = 1.0; }\n";
   EXPECT_EQ(shared(kHead + first + kGuard + text).text.find(kGuard + kHead + first + kGuard), 0U);
+  for (const std::string before : {"#undef __GNUC__\n", "#define __clang__ 1\n", "#if 0\n#endif\n"})
+    EXPECT_EQ(shared(before + kGuard + kHead + text).text.find(kGuard + before + kGuard), 0U) << before;
   EXPECT_EQ(shared("#if 0\n" + kGuard + "#endif\n" + kHead + text).text.find(kGuard + "#if 0\n" + kGuard), 0U);
 }
 
