@@ -93,6 +93,9 @@ def check_escapees(bin_directory, kind, number):
         if kind == "worker":
             # It is started again once, and so is the compile.
             reached.read_bytes()
+        else:
+            # Else it would have another daemon do it.
+            running.terminate()
         wait_gone(processes)
         workers += children(daemon)
         node.jitc("daemon", "stop")
