@@ -11,8 +11,6 @@
 namespace jitc::cli {
 namespace {
 
-using common::ErrorKind;
-using common::fail;
 using common::Result;
 
 constexpr double kQuerySeconds = 10;
