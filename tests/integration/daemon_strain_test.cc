@@ -219,7 +219,8 @@ TEST(DaemonStrain, TenThousandSubmitsLeaveMemoryAndDescriptorsAsTheyWere) {
   EXPECT_EQ(stats.at("requests"), kSubmits);
   EXPECT_EQ(stats.at("compiles_started"), kSubmits / 10);
   EXPECT_EQ(stats.at("hits") + stats.at("merged"), kSubmits - kSubmits / 10);
-  EXPECT_LE(after.descriptors, before.descriptors + kThreads);
+  // Some of the last connections may be closing yet; one that each of the 80 between left behind would be many more.
+  EXPECT_LE(after.descriptors, before.descriptors + 4 * kThreads);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what is freed
   EXPECT_LE(after.resident_bytes, before.resident_bytes + (8u << 20)) << "the sources alone are 20 MB";
 #endif
