@@ -415,7 +415,7 @@ void Engine::keep_spares() {
 
 // ---- the trace ----------------------------------------------------------------------------------------------------
 
-// `view` is of the flight that the submission is in now; none when it was answered at once.
+// `flight` is the one that the submission is in now; kNoFlight when it was answered at once.
 void Engine::trace_submission(const schedule::Submission& submission, FlightId flight) {
   if (flight == schedule::kNoFlight || flights_.contains(flight)) return;  // answered at once, or it joined
   trace_.begin(flight, subject_of(submission));
