@@ -48,8 +48,9 @@ Result<JobInfo> cancel_one(const Context& context, const std::string& id) {
   if (!jobs) return std::unexpected(jobs.error());
   auto job = find_job(*jobs, id, locale_is_utf8());
   if (!job) return job;
-  auto cancelled = daemon_client(context).cancel(job->flight, short_call(context, kQuerySeconds));
-  if (!cancelled) return std::unexpected(explained(context, std::move(cancelled.error())));
+  const auto limits = short_call(context, kQuerySeconds);
+  auto cancelled = daemon_client(context).cancel(job->flight, limits);
+  if (!cancelled) return std::unexpected(explained(context, std::move(cancelled.error()), limits));
   return job;
 }
 
@@ -98,8 +99,9 @@ int drain(const Options& options) {
     std::fprintf(stderr, "jitc: no daemon runs in %s\n", context->runtime_dir.c_str());
     return 0;
   }
-  auto told = daemon_client(*context).drain(short_call(*context, kQuerySeconds, deadline));
-  if (!told) return report(explained(*context, std::move(told.error()), deadline));
+  const auto limits = short_call(*context, kQuerySeconds, deadline);
+  auto told = daemon_client(*context).drain(limits);
+  if (!told) return report(explained(*context, std::move(told.error()), limits, deadline));
   if (options.no_wait) {
     std::fprintf(stderr, "jitc: draining, pid %d\n", holder->pid);
     return 0;

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
+#include "common/files.h"
 #include "tests/bench/measure.h"
 
 extern char** environ;
@@ -14,19 +16,36 @@ extern char** environ;
 namespace jitc::bench {
 namespace {
 
-pid_t spawn(std::vector<std::string> words) {
+// A shell that becomes the command when it is told to: until then it can be put into a group, so that nothing which the
+// command starts is outside.
+struct Held {
+  pid_t pid;
+  common::Fd go;
+};
+
+Held spawn(std::vector<std::string> words) {
+  words.insert(words.begin(), {"/bin/sh", "-c", "read go && exec \"$@\"", "sh"});
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) give_up("no pipe can be made");
+  const common::Fd wait(ends[0]);
+  common::Fd go(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, wait.get(), STDIN_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t pid = -1;
   const int error = posix_spawnp(&pid, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) give_up(words[0] + " cannot be started");
-  return pid;
+  return {pid, std::move(go)};
+}
+
+void let_go(const Held& held) {
+  if (write(held.go.get(), "\n", 1) != 1) give_up("a held command is gone");
 }
 
 }  // namespace
@@ -45,12 +64,12 @@ PlainRun run_plain(const std::vector<std::vector<std::string>>& commands, std::s
   result.seconds = 1e-3 * milliseconds([&] {
                      for (const auto& command : commands) {
                        if (running == parallel) reap();
-                       const pid_t pid = spawn(command);
+                       const Held held = spawn(command);
                        ++running;
-                       // The driver has read nothing yet: what it starts later is in the group from its birth.
                        if (group) {
-                         if (auto taken = group->take_in(pid); !taken) give_up(common::to_line(taken.error()));
+                         if (auto taken = group->take_in(held.pid); !taken) give_up(common::to_line(taken.error()));
                        }
+                       let_go(held);
                      }
                      while (running > 0) reap();
                    });
