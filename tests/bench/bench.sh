@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# bench.sh BUILD [cold|hits|herd|memory|graph|all|node|prediction]: measurements with a daemon of their own, beside gcc,
-# ccache and SymPy. `node` (a quarter of an hour) and `prediction` (minutes) are not among `all`.
+# bench.sh BUILD [cold|hits|herd|memory|graph|gate|all|node|prediction|scale]: measurements with a daemon of their own,
+# beside gcc, ccache, SymPy and MPI. `node` (a quarter of an hour) and `prediction` (minutes) are not among `all`; `scale`
+# measures nothing: it simulates, and writes docs/scale.md and its plots.
 set -euo pipefail
 
 build=$1
 name=${2:-all}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 corpus=$here/../data/corpus
+if [[ $name == scale ]]; then
+  exec /usr/bin/python3 "$here/scale.py" --write "$here/../../docs"
+fi
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/jitc-bench.XXXXXX")
 unset "${!JITC_@}" # only what stands here is measured
 export JITC_RUNTIME_DIR=$scratch/run JITC_STORE=$scratch/store CCACHE_DIR=$scratch/ccache
@@ -36,14 +40,24 @@ fi
 
 printf '%s, %s processors, %s; load %s\n' "$(uname -sr)" "$(nproc)" "$(gcc --version | head -n 1)" "$(cut -d' ' -f1-3 /proc/loadavg)"
 case $name in
-  all) names=(cold hits herd memory graph) ;; # node takes a quarter of an hour: by name only
+  all) names=(cold hits herd memory graph gate) ;; # node takes a quarter of an hour: by name only
   node)
     names=(node jitter)
     export JITC_MEMORY_BUDGET=1200M
     ;;
   *) names=("$name") ;;
 esac
-"$build/bin/jitc" daemon start >/dev/null
+# Compiles as gcc does, ten seconds later.
+cat >"$scratch/slowcc" <<'END'
+#!/bin/sh
+case " $* " in *' -shared '*) sleep 10 ;; esac
+exec gcc "$@"
+END
+chmod +x "$scratch/slowcc"
+JITC_COMPILERS=$scratch/slowcc "$build/bin/jitc" daemon start >/dev/null
 for each in "${names[@]}"; do
-  "$build/tests/jitc-bench" "$each" "$build/bin" "$scratch"
+  case $each in
+    gate) bash "$here/gate.sh" "$build" "$scratch" ;;
+    *) "$build/tests/jitc-bench" "$each" "$build/bin" "$scratch" ;;
+  esac
 done

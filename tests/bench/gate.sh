@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# gate.sh BUILD SCRATCH: the gate under each MPI that is installed. bench.sh has started the daemon.
+set -euo pipefail
+
+build=$1
+scratch=$2
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cores=$(nproc)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# As a solver is built: by the MPI's own compiler, with jitc's headers and library.
+build_with() {
+  "$1" -std=c++23 -O2 -I"$root" -I"$root/client/include" -o "$2" "$root/tests/bench/gate.cc" -L"$build/lib" -ljitc \
+    -Wl,-rpath,"$build/lib"
+}
+
+# A source that nobody has asked for: fresh FILE.
+fresh() { printf '/* %s.%s */\n' "$(date +%s%N)" "$RANDOM" | cat "$scratch/stokes_shared.c" - >"$1"; }
+
+# Calls between the marks of the traces, by what they are; of all ranks together.
+calls_between_marks() {
+  cat "$@" | awk '
+    /jitc-bench-begin/ { counts = 1; next }
+    /jitc-bench-end/ { counts = 0; next }
+    counts && /^(connect|sendto|sendmsg|recvfrom|recvmsg|socket)\(/ { sockets++; next }
+    counts { files++ }
+    END { printf "    in 1000 calls on all ranks: %d calls on files, %d on sockets\n", files, sockets }'
+}
+
+compile_once() { # RUN RANKS PROGRAM
+  fresh "$scratch/gate.c"
+  $1 "$2" "$3" once "$scratch/gate.c"
+}
+
+measure() { # NAME RUN PROGRAM; RUN takes the number of ranks and the command
+  local name=$1 run=$2 program=$3 ranks
+  echo "$name"
+  fresh "$scratch/gate.c"
+  $run "$cores" "$program" warm "$scratch/gate.c" 200
+  mkdir "$scratch/trace.$name"
+  $run "$cores" strace -ff -e trace=%file,%network -o "$scratch/trace.$name/log" "$program" marked "$scratch/gate.c" 1000
+  calls_between_marks "$scratch/trace.$name"/*
+  echo "one call, cold"
+  for ranks in 2 4 8; do compile_once "$run" "$ranks" "$program"; done
+  echo "one call by a compiler that takes 10 s (target: waiting ranks below 2 %)"
+  for ranks in "$cores" 4; do JITC_CC=$scratch/slowcc compile_once "$run" "$ranks" "$program"; done
+}
+
+with_openmpi() {
+  mpirun.openmpi --oversubscribe --bind-to none --mca btl self,vader --mca btl_vader_single_copy_mechanism none \
+    --mca mpi_yield_when_idle 1 -n "$@"
+}
+with_mpich() { mpiexec.mpich -n "$@"; }
+
+for mpi in openmpi mpich; do
+  if ! command -v "mpicxx.$mpi" >/dev/null; then
+    echo "gate: $mpi is not installed, and left out"
+    continue
+  fi
+  build_with "mpicxx.$mpi" "$scratch/gate-$mpi"
+  measure "$mpi" "with_$mpi" "$scratch/gate-$mpi"
+done
