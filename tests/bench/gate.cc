@@ -77,6 +77,16 @@ void bare_certificate(MPI_Comm comm) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+// One message of that size from rank 0 to rank 1 and one back.
+void there_and_back(MPI_Comm comm) {
+  Words words{};
+  const int count = static_cast<int>(words.size());
+  const int rank = rank_of_world();
+  if (rank == 0) MPI_Send(words.data(), count, MPI_UINT64_T, 1, 0, comm);
+  if (rank < 2) MPI_Recv(words.data(), count, MPI_UINT64_T, 1 - rank, 0, comm, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Send(words.data(), count, MPI_UINT64_T, 0, 0, comm);
+}
+
 // What a gate of the other kind says on a hit: everybody's digest to everybody, who needs it, a barrier.
 void gathered_digests(MPI_Comm comm, std::vector<char>& all) {
   std::array<char, 64> digest{};
@@ -101,17 +111,19 @@ void warm(const jitc::Request& request, int rounds) {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::vector<char> digests(64 * static_cast<std::size_t>(size_of_world()));
-  std::vector<double> bare, ours, gathered, local;
+  std::vector<double> bare, ours, gathered, local, messages;
   for (int round = -10; round < rounds; ++round) {  // the first ones warm up
     const double certificate = microseconds([&] { bare_certificate(comm); });
     const double call = microseconds([&] { (void)context.compile(request); });
     const double others = microseconds([&] { gathered_digests(comm, digests); });
+    const double two_messages = size_of_world() > 1 ? microseconds([&] { there_and_back(comm); }) : 0;
     const double without_ranks = microseconds([&] { (void)alone.compile(request); });
     if (round < 0) continue;
     bare.push_back(certificate);
     ours.push_back(call);
     gathered.push_back(others);
     local.push_back(without_ranks);
+    messages.push_back(two_messages);
   }
   MPI_Comm_free(&comm);
   if (rank_of_world() != 0) return;
@@ -122,6 +134,7 @@ void warm(const jitc::Request& request, int rounds) {
   print_row("jitc_compile", ours, bare);
   print_row("its part on one rank, without communication", local, bare);
   print_row("digests gathered, allreduce, barrier", gathered, bare);
+  print_row("a message of that size there and back", messages, bare);
   std::printf("    of %llu calls %llu were served from memory\n", static_cast<unsigned long long>(stats.calls),
               static_cast<unsigned long long>(stats.memory_hits));
 }
@@ -154,11 +167,13 @@ void compile_once(const jitc::Request& request) {
   std::vector<double> shares(static_cast<std::size_t>(size_of_world()));
   MPI_Gather(&share, 1, MPI_DOUBLE, shares.data(), 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   if (rank_of_world() != 0) return;
-  std::printf("    %2d ranks: %6.3f s, %llu compilers started; CPU time of its wall time: root %.2f %%",
-              size_of_world(), wall, static_cast<unsigned long long>(context.stats().compilers_started),
-              100 * shares[0]);
+  const jitc_stats stats = context.stats();
+  std::printf(
+      "    %2d ranks: %llu compilers started, %.3f s, of which %.1f ms are not the compiler's; CPU time: root %.2f %%",
+      size_of_world(), static_cast<unsigned long long>(stats.compilers_started), wall,
+      1e3 * (wall - stats.last_compile_seconds), 100 * shares[0]);
   if (shares.size() > 1)
-    std::printf(", waiting ranks at most %.2f %%", 100 * *std::max_element(shares.begin() + 1, shares.end()));
+    std::printf(", each other at most %.2f %% of that", 100 * *std::max_element(shares.begin() + 1, shares.end()));
   std::printf("\n");
 }
 
