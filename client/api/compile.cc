@@ -48,7 +48,7 @@ jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_
     if (!context || !module)
       return api::hand_out({{ErrorKind::kUsage, "a null pointer was given", "jitc_compile"}, {}}, error);
     return compile(
-        *context, [request](const auto& settings) { return api::demand_of(request, settings); }, false,
+        *context, [request](const auto& defaults) { return api::demand_of(request, defaults); }, false,
         name_in(request), module, error);
   } catch (...) {  // the ABI carries no exceptions
     return api::hand_out(api::failure_of_exception(), error);
@@ -65,7 +65,7 @@ jitc_kind jitc_compile_problem(jitc_context* context, jitc_problem* problem, con
     const char* name = name_in(request);
     if (!name && problem) name = problem->problem().name.c_str();
     const jitc_kind status = compile(
-        *context, [=](const auto& settings) { return api::demand_of(problem, options, request, settings); }, true, name,
+        *context, [=](const auto& defaults) { return api::demand_of(problem, options, request, defaults); }, true, name,
         module, error);
     if (problem) problem->take_back();
     return status;

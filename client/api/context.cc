@@ -8,6 +8,7 @@
 #include <new>
 
 #include "client/api/handles.h"
+#include "client/api/request.h"
 #include "common/isa.h"
 #include "common/runtime_dir.h"
 
@@ -79,6 +80,7 @@ const char* missing_in(const jitc_communicator& table) {
 
 jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_options& options)
     : settings_(load_settings(options)),
+      defaults_(jitc::api::defaults_of(settings_)),
       runtime_dir_(common::runtime_directory(settings_ ? settings_->text("runtime_dir") : std::string())),
       progress_(options.progress),
       progress_state_(options.progress_state),
@@ -98,7 +100,7 @@ gate::Outcome<gate::Delivery> jitc_context::compile(const MakeDemand& make_deman
       // No source is made for a communicator that is broken; it is refused whatever is asked.
       outcome = gate_.compile({common::fail(ErrorKind::kInternal, "no memory"), {}});
     } else {
-      outcome = gate_.compile(make_demand(settings_));
+      outcome = gate_.compile(make_demand(defaults_));
     }
   } catch (...) {  // out of memory between two collective steps: this rank is out of step with the others for good
     outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));

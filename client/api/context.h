@@ -16,8 +16,8 @@ struct jitc_context {
   // `communicator` is complete.
   jitc_context(const jitc_communicator& communicator, const jitc_options& options);
 
-  // What this rank wants, by the context's settings.
-  using MakeDemand = std::function<jitc::gate::Demand(const jitc::common::Result<jitc::common::Settings>&)>;
+  // What this rank wants, by what the context's settings say of every request.
+  using MakeDemand = std::function<jitc::gate::Demand(const jitc::common::Result<jitc::common::Request>&)>;
   // `has_handle`: there is memory for the module's handle, without which this rank cannot take part in a success.
   jitc::gate::Outcome<jitc::gate::Delivery> compile(const MakeDemand& make_demand, bool has_handle);
   bool is_broken() const { return gate_.broken().has_value(); }
@@ -29,6 +29,7 @@ struct jitc_context {
 
   // A wrong setting is this rank's part of the first collective decision, not a failure to open.
   jitc::common::Result<jitc::common::Settings> settings_;
+  jitc::common::Result<jitc::common::Request> defaults_;
   std::string runtime_dir_;
   jitc_progress_callback progress_;
   void* progress_state_;

@@ -37,7 +37,7 @@ Result<std::string> make_code(const graph::Problem& problem, graph::EmitOptions 
 }
 
 Result<gate::Demand> make_demand(jitc_problem& problem, const jitc_emit_options& options, jitc_request base,
-                                 const common::Settings& settings) {
+                                 const common::Request& defaults) {
   if (auto checked = check_base(base); !checked) return std::unexpected(std::move(checked.error()));
   const auto description = problem.description();
   if (!description) return std::unexpected(description.error());
@@ -46,15 +46,14 @@ Result<gate::Demand> make_demand(jitc_problem& problem, const jitc_emit_options&
   emit_options->skip_zero = true;
   emit_options->table = true;
   if (!base.name || !*base.name) base.name = problem.problem().name.c_str();
-  auto request = request_of(base, settings, **description + describe(*emit_options, options.layout));
-  if (!request) return std::unexpected(std::move(request.error()));
-  if (options.sharing) request->cse = options.sharing;
-  request->share = "0";  // concerns texts that callers give
-  request->emitter_version = graph::kEmitterVersion;
-  auto sharing = sharing_of(request->cse);
+  common::Request request = request_of(base, defaults, **description + describe(*emit_options, options.layout));
+  if (options.sharing) request.cse = options.sharing;
+  request.share = "0";  // concerns texts that callers give
+  request.emitter_version = graph::kEmitterVersion;
+  auto sharing = sharing_of(request.cse);
   if (!sharing) return std::unexpected(std::move(sharing.error()));
   emit_options->sharing = *sharing;
-  return gate::Demand{std::move(*request), graph::constants_manifest(problem.problem()),
+  return gate::Demand{std::move(request), graph::constants_manifest(problem.problem()),
                       [shared = problem.share(), emit = std::move(*emit_options), layout = options.layout](
                           const common::Request& asked) { return make_code(*shared, emit, layout, asked); }};
 }
@@ -66,11 +65,11 @@ std::string symbol_prefix(const common::Digest& request) {
 }
 
 gate::Demand demand_of(jitc_problem* problem, const jitc_emit_options* options, const jitc_request* request,
-                       const Result<common::Settings>& settings) {
+                       const Result<common::Request>& defaults) {
   try {
-    if (!settings) return {std::unexpected(settings.error()), {}};
+    if (!defaults) return {std::unexpected(defaults.error()), {}};
     if (!problem) return {common::fail(ErrorKind::kUsage, "no problem was given", "jitc_compile_problem"), {}};
-    Result<gate::Demand> demand = make_demand(*problem, from_sized(options), from_sized(request), *settings);
+    Result<gate::Demand> demand = make_demand(*problem, from_sized(options), from_sized(request), *defaults);
     if (demand) return std::move(*demand);
     return {std::unexpected(std::move(demand.error())), {}};
   } catch (...) {  // memory: the other ranks must hear of it like of any failure

@@ -16,10 +16,6 @@ using common::Result;
 
 constexpr const char* kDefaultName = "source.c";
 
-std::string or_setting(const char* given, const common::Settings& settings, std::string_view name) {
-  return given && *given ? given : settings.text(name);
-}
-
 Result<std::string> source_of(const jitc_request& request, const std::string& name) {
   if (request.make_source) {
     jitc_text text;
@@ -39,35 +35,42 @@ std::string name_of(const jitc_request& given) { return given.name && *given.nam
 
 }  // namespace
 
-Result<Request> request_of(const jitc_request& given, const common::Settings& settings, std::string origin) {
-  Request request;
-  request.name = name_of(given);
-  request.origin = std::move(origin);
-  Result<std::vector<std::string>> flags = common::split_flags(settings.text("cflags"));
+Result<Request> defaults_of(const Result<common::Settings>& settings) {
+  if (!settings) return std::unexpected(settings.error());
+  Result<std::vector<std::string>> flags = common::split_flags(settings->text("cflags"));
   if (!flags) return std::unexpected(std::move(flags.error()));
+  Request request;
   request.flags = std::move(*flags);
-  for (std::size_t i = 0; i < given.flag_count; ++i) request.flags.emplace_back(given.flags[i]);
-  for (std::size_t i = 0; i < given.header_count; ++i)
-    request.headers.push_back({given.headers[i].name, given.headers[i].text});
-  request.compiler = or_setting(given.compiler, settings, "cc");
-  request.isa_wish = or_setting(given.isa, settings, "isa");
-  request.abi_tag = given.abi_tag ? given.abi_tag : "";
-  request.share = settings.text("share");
-  request.cse = settings.text("cse");
+  request.compiler = settings->text("cc");
+  request.isa_wish = settings->text("isa");
+  request.share = settings->text("share");
+  request.cse = settings->text("cse");
   return request;
 }
 
-gate::Demand demand_of(const jitc_request* request, const Result<common::Settings>& settings) {
+Request request_of(const jitc_request& given, const Request& defaults, std::string origin) {
+  Request request = defaults;
+  request.name = name_of(given);
+  request.origin = std::move(origin);
+  for (std::size_t i = 0; i < given.flag_count; ++i) request.flags.emplace_back(given.flags[i]);
+  for (std::size_t i = 0; i < given.header_count; ++i)
+    request.headers.push_back({given.headers[i].name, given.headers[i].text});
+  if (given.compiler && *given.compiler) request.compiler = given.compiler;
+  if (given.isa && *given.isa) request.isa_wish = given.isa;
+  if (given.abi_tag) request.abi_tag = given.abi_tag;
+  return request;
+}
+
+gate::Demand demand_of(const jitc_request* request, const Result<Request>& defaults) {
   try {
-    if (!settings) return {std::unexpected(settings.error()), {}};
+    if (!defaults) return {std::unexpected(defaults.error()), {}};
     if (!request) return {common::fail(ErrorKind::kUsage, "no request was given", "jitc_compile"), {}};
     const jitc_request given = from_sized(request);
     std::string manifest;
     if (given.manifest) manifest.assign(static_cast<const char*>(given.manifest), given.manifest_length);
     Result<std::string> source = source_of(given, name_of(given));
     if (!source) return {std::unexpected(std::move(source.error())), {}};
-    gate::Demand demand{request_of(given, *settings, std::move(*source)), std::move(manifest)};
-    if (!demand.request) return demand;
+    gate::Demand demand{request_of(given, *defaults, std::move(*source)), std::move(manifest)};
     demand.request->emitter_version = sharing_version(*demand.request);
     if (wants_sharing(*demand.request)) {
       demand.make_code = [](const Request& asked) -> Result<std::string> { return shared_text(asked); };
