@@ -6,6 +6,7 @@ build=$1
 scratch=$2
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cores=$(nproc)
+((cores > 1)) || cores=2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # A source that nobody has asked for: fresh FILE.

@@ -44,8 +44,7 @@ class Parameters:
     storage_bandwidth: float = parameter(5, "GB/s", 1e9, "at which it hands out one file: 1 (NFS) to 10 (one Lustre OST)")
     lag: float = parameter(30, "s", 1, "for which a node goes on to see that a file is missing: nfs(5) acdirmin 30, acdirmax "
                            "60; 0 on a coherent file system")
-    artifact: float = parameter(64, "KiB", KIB, "one compiled module: 16 for a small law, 64 for a 3-D Stokes problem, "
-                                "more for texts of megabytes")
+    artifact: float = parameter(64, "KiB", KIB, "one compiled module: 16 for a 3-D Stokes problem, 54 for a text of 1.4 MB")
     compile_seconds: float = parameter(2, "s", 1, "one compile: 0.04 (shared Stokes, docs/performance.md) to 60")
     compile_memory: float = parameter(0.4, "GiB", GIB, "one compiler: 0.06 to 1.3")
     load_seconds: float = parameter(0.1, "ms", MS, "verify and load from memory (docs/performance.md, direct hit)")
