@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh BUILD [cold|hits|herd|memory|graph|gate|all|node|prediction|scale]: measurements with a daemon of their own,
-# beside gcc, ccache, SymPy and MPI. `node` (a quarter of an hour) and `prediction` (minutes) are not among `all`; `scale`
-# measures nothing: it simulates, and writes docs/scale.md and its plots.
+# beside gcc, ccache, SymPy and MPI. `node` (a quarter of an hour) and `prediction` (minutes) are not among `all`.
+# `scale` measures nothing: it simulates, and writes docs/scale.md and its plots.
 set -euo pipefail
 
 build=$1

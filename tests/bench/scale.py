@@ -30,38 +30,49 @@ def parameter(default, unit, scale, text):
 class Parameters:
     """All that the model assumes: seconds, bytes and bytes a second inside."""
     ranks_per_node: int = parameter(128, "", 1, "cores of a node; 32 to 256")
-    latency: float = parameter(2, "us", US, "one MPI message between nodes, 1 to 3: InfiniBand HDR about 1, Slingshot "
-                               "about 2 (De Sensi et al., SC20, arXiv:2008.08886)")
-    bandwidth: float = parameter(12.5, "GB/s", 1e9, "of a node's network port, shared by its ranks: 100 Gb/s; 200 Gb/s "
-                                 "ports have 25")
+    latency: float = parameter(2, "us", US,
+                               "one MPI message between nodes, 1 to 3: InfiniBand HDR about 1, Slingshot about 2 "
+                               "(De Sensi et al., SC20, arXiv:2008.08886)")
+    bandwidth: float = parameter(12.5, "GB/s", 1e9,
+                                 "of a node's network port, shared by its ranks: 100 Gb/s; 200 Gb/s ports have 25")
     local_latency: float = parameter(0.5, "us", US, "one MPI message within a node, 0.2 to 1")
     local_bandwidth: float = parameter(5, "GB/s", 1e9, "of a copy through shared memory, 2 to 10")
     node_memory: float = parameter(256, "GiB", GIB, "of a node")
-    storage_rate: float = parameter(20_000, "1/s", 1, "metadata operations that the shared file system serves, one after "
-                                    "the other: NFS 5,000 to 20,000, one Lustre MDT 15,000 (create) to 400,000 (stat) by "
+    storage_rate: float = parameter(20_000, "1/s", 1,
+                                    "metadata operations that the shared file system serves, one after the other: "
+                                    "NFS 5,000 to 20,000, one Lustre MDT 15,000 (create) to 400,000 (stat) by "
                                     "mdtest in vendors' reports")
     storage_latency: float = parameter(0.5, "ms", MS, "of one such operation when nothing else is served, 0.2 to 2")
-    storage_bandwidth: float = parameter(5, "GB/s", 1e9, "at which it hands out one file: 1 (NFS) to 10 (one Lustre OST)")
-    lag: float = parameter(30, "s", 1, "for which a node goes on to see that a file is missing: nfs(5) acdirmin 30, acdirmax "
+    storage_bandwidth: float = parameter(5, "GB/s", 1e9,
+                                         "at which it hands out one file: 1 (NFS) to 10 (one Lustre OST)")
+    lag: float = parameter(30, "s", 1,
+                           "for which a node goes on to see that a file is missing: nfs(5) acdirmin 30, acdirmax "
                            "60; 0 on a coherent file system")
-    artifact: float = parameter(64, "KiB", KIB, "one compiled module: 16 for a 3-D Stokes problem, 54 for a text of 1.4 MB")
+    artifact: float = parameter(64, "KiB", KIB,
+                                "one compiled module: 16 for a 3-D Stokes problem, 54 for a text of 1.4 MB")
     compile_seconds: float = parameter(2, "s", 1, "one compile: 0.04 (shared Stokes, docs/performance.md) to 60")
     compile_memory: float = parameter(0.4, "GiB", GIB, "one compiler: 0.06 to 1.3")
     load_seconds: float = parameter(0.1, "ms", MS, "verify and load from memory (docs/performance.md, direct hit)")
     # What jitc does; the tests hold these against the source and against strace.
-    certificate_words: int = parameter(11, "", 1, "64-bit words of the first certificate; the second has one bit a rank")
+    certificate_words: int = parameter(11, "", 1,
+                                       "64-bit words of the first certificate; the second has one bit a rank")
     beat_bytes: int = parameter(104, "B", 1, "one beat")
     yielding: float = parameter(1, "ms", MS, "for which a waiting rank yields before it sleeps")
     longest_sleep: float = parameter(5, "ms", MS, "between two looks of a rank that has waited for long")
-    cold_operations: int = parameter(24, "", 1, "calls on the store in a job that compiles: one by the root, the others by the daemon "
-                                    "that publishes")
-    warm_operations: int = parameter(6, "", 1, "calls on the store in a job that finds the artifact: by the root, and one by its daemon")
+    cold_operations: int = parameter(24, "", 1,
+                                     "calls on the store in a job that compiles: one by the root, the others by the "
+                                     "daemon that publishes")
+    warm_operations: int = parameter(6, "", 1,
+                                     "calls on the store in a job that finds the artifact: by the root, and one by "
+                                     "its daemon")
     # What the peer does, as public solvers do it: a library and its manifest, looked for and then loaded.
-    look_per_node: int = parameter(2, "", 1, "look-ups that a node makes; its ranks share the answer, also that there is none")
+    look_per_node: int = parameter(2, "", 1,
+                                   "look-ups that a node makes; its ranks share the answer, also that there is none")
     open_per_rank: int = parameter(2, "", 1, "opens that every rank makes; they go to the server, whatever is cached")
     publish_operations: int = parameter(6, "", 1, "to write both files under temporary names and rename them")
-    toolchain_opens: int = parameter(130, "", 1, "files that one `gcc -O3 -shared` of a few lines opens (counted by strace), where compiler and "
-                                    "headers are on the shared file system")
+    toolchain_opens: int = parameter(130, "", 1,
+                                     "files that one `gcc -O3 -shared` of a few lines opens (counted by strace), "
+                                     "where compiler and headers are on the shared file system")
     seed: int = parameter(1, "", 1, "of the phases in which sleeping ranks look")
 
 
@@ -93,7 +104,7 @@ class Ranks:
         return (self.count - 1).bit_length()
 
     def message(self, parents, children, size, senders):
-        """How long a message between these takes. `senders` ranks of a node send at once where it goes to another one."""
+        """How long a message between these takes. `senders` ranks of a node send at once if it goes to another one."""
         per_node = self.p.ranks_per_node
         between = self.p.latency + size * senders / self.p.bandwidth
         within = self.p.local_latency + size / self.p.local_bandwidth
@@ -101,15 +112,15 @@ class Ranks:
         return numpy.where(parents // per_node == children // per_node, within, between)
 
     def looks(self, came, since):
-        """When ranks that wait `since` then see what `came`: at once while they yield, else when their sleep ends. A sleep
-        is about as long as the sleeps before it together."""
-        waited = came - since
-        sleep = numpy.where(waited < self.p.yielding, 0.0, numpy.minimum(waited - self.p.yielding, self.p.longest_sleep))
+        """When ranks that wait `since` then see what `came`: at once while they yield, else when their sleep ends. A
+        sleep is about as long as the sleeps before it together."""
+        slept = came - since - self.p.yielding
+        sleep = numpy.where(slept < 0, 0.0, numpy.minimum(slept, self.p.longest_sleep))
         return came + sleep * self.random.random(len(came))
 
     def broadcast(self, start, size, sleeps=True, since=None):
-        """From rank 0 down a binomial tree: when each rank has it. In round k rank r < 2^k sends to r + 2^k, all ranks of
-        a node at once. `since` is when each rank began to wait."""
+        """From rank 0 down a binomial tree: when each rank has it. In round k rank r < 2^k sends to r + 2^k, all ranks
+        of a node at once. `since` is when each rank began to wait."""
         since = start if since is None else since
         has = start.copy()
         free = start.copy()  # to send to the next child
@@ -123,8 +134,8 @@ class Ranks:
         return has
 
     def allreduce(self, start, size, sleeps=True):
-        """Up a binomial tree, in whose round k each rank that is a multiple of 2^(k+1) hears of the one 2^k further, and
-        down again: what Open MPI does below 64 KiB."""
+        """Up a binomial tree, in whose round k each rank that is a multiple of 2^(k+1) hears of the one 2^k further,
+        and down again: what Open MPI does below 64 KiB."""
         has = start.copy()
         for distance in (1 << bit for bit in range(self.rounds)):
             parents = numpy.arange(0, self.count - distance, 2 * distance)
@@ -193,7 +204,8 @@ def barrier_and_reload(count, p, is_in_store, lag):
         seconds += waves(count, p) * p.compile_seconds
     else:
         seconds += storage_seconds(p, load, size)
-    return Outcome(seconds + p.load_seconds, look + p.publish_operations + load, size + p.artifact, ranks.sent, compilers)
+    operations = look + p.publish_operations + load
+    return Outcome(seconds + p.load_seconds, operations, size + p.artifact, ranks.sent, compilers)
 
 
 def every_rank_compiles(count, p, toolchain_opens):
@@ -237,8 +249,8 @@ def table(rows):
 
 
 def outcome_table(title, ways, counts, p):
-    rows = [[title, "ranks", "until the last rank can call", "calls on the shared files", "bytes from and to them", "between ranks",
-             "compilers"]]
+    rows = [[title, "ranks", "until the last rank can call", "calls on the shared files", "bytes from and to them",
+             "between ranks", "compilers"]]
     for name, way in ways:
         for count in counts:
             o = way(count, p)

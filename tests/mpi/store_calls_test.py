@@ -19,8 +19,8 @@ import scale  # noqa: E402
 BIN, CLIENT, MPIRUN = sys.argv[1], sys.argv[2], sys.argv[3:]
 RANKS = (2, 4, 7)
 SOURCE = "double answer(double x) { return 42 * x; }\n"
-TRACED = ("trace=%file,read,readv,pread64,write,writev,pwrite64,fstat,fsync,fdatasync,ftruncate,fchmod,fchown,flock,fcntl,"
-          "getdents64")
+TRACED = ("trace=%file,read,readv,pread64,write,writev,pwrite64,fstat,fsync,fdatasync,ftruncate,fchmod,fchown,flock,"
+          "fcntl,getdents64")
 
 
 def strace(logs):
