@@ -52,8 +52,10 @@ gate::GateOptions gate_options(const Result<Settings>& settings) {
   options.pacing.silence = seconds(settings->seconds("timeout"));
   options.pacing.arrival = seconds(settings->seconds("arrival_timeout"));
   // Several beats fit into any patience, and 0 is patience without end.
-  if (options.pacing.silence.count() > 0)
+  if (options.pacing.silence.count() > 0) {
     options.pacing.beat = std::clamp<std::chrono::nanoseconds>(options.pacing.silence / 4, 50ms, 1s);
+    options.pacing.roll_call = std::min(options.pacing.roll_call, options.pacing.silence);
+  }
   options.stage_dir = settings->text("stage_dir");
   options.adopts_root = settings->text("divergent") == "adopt";
   return options;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include "client/gate/roll_call.h"
 #include "client/gate/silence.h"
 
 namespace jitc::gate {
@@ -28,14 +28,14 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 // often follows from having none.
 class KeptForEver {
  public:
-  void keep(std::list<Operation>& operations) {
+  void keep(Operations& operations) {
     const std::lock_guard lock(mutex_);
     list_.splice(list_.end(), operations);
   }
 
  private:
   std::mutex mutex_;
-  std::list<Operation> list_;
+  Operations list_;
 };
 
 KeptForEver& kept_for_ever() {
@@ -43,10 +43,33 @@ KeptForEver& kept_for_ever() {
   return kept;
 }
 
-std::string seconds_text(nanoseconds duration) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g s", std::chrono::duration<double>(duration).count());
-  return text.data();
+// A wait first yields, then sleeps for longer and longer.
+class Pause {
+ public:
+  explicit Pause(const Pacing& pacing) : pacing_(pacing), next_(pacing.first_sleep) {}
+  void after(nanoseconds waited) {
+    if (waited < pacing_.yielding) {
+      sched_yield();
+      return;
+    }
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(2 * next_, pacing_.longest_sleep);
+  }
+
+ private:
+  const Pacing& pacing_;
+  nanoseconds next_;
+};
+
+// Until all of it is done, or patience is over.
+void advance_for(nanoseconds patience, RollCall& roll_call, const Pacing& pacing) {
+  Silence silence;
+  Pause pause(pacing);
+  while (!roll_call.advance()) {
+    const nanoseconds waited = silence.so_far();
+    if (waited >= patience) return;
+    pause.after(waited);
+  }
 }
 
 }  // namespace
@@ -172,7 +195,7 @@ Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Wai
   const bool is_arrival = waits == Waits::kForArrival;
   const nanoseconds limit = is_arrival ? pacing_.arrival : pacing_.silence;
   Silence silence;
-  nanoseconds pause = pacing_.first_sleep;
+  Pause pause(pacing_);
   nanoseconds next_beat = pacing_.beat;
   for (;;) {
     Outcome<bool> done = test(operation, step);
@@ -184,12 +207,7 @@ Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Wai
       on_waiting_(std::chrono::duration<double>(waited).count());
       next_beat = waited + pacing_.beat;
     }
-    if (waited < pacing_.yielding) {
-      sched_yield();
-    } else {
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, pacing_.longest_sleep);
-    }
+    pause.after(waited);
   }
 }
 
@@ -198,16 +216,32 @@ std::unexpected<Failure> Collectives::give_up(Failure failure) {
   return std::unexpected(std::move(failure));
 }
 
-Failure Collectives::timed_out(nanoseconds waited, std::string_view step, Waits waits) const {
+Failure Collectives::timed_out(nanoseconds waited, std::string_view step, Waits waits) {
   const bool is_arrival = waits == Waits::kForArrival;
-  Error error{ErrorKind::kTimedOut,
-              "rank " + std::to_string(rank()) + " waited " + seconds_text(waited) + " " + std::string(step) + ": " +
-                  (is_arrival ? "not all ranks began it" : "another rank has stopped or failed during it")};
+  std::string why = call_roll(waited, step);
+  if (why.empty()) why = is_arrival ? "not all ranks began it" : "another rank has stopped or failed during it";
+  Error error{ErrorKind::kTimedOut, "rank " + std::to_string(rank()) + " waited " + seconds_text(waited) + " " +
+                                        std::string(step) + ": " + why};
   error.thing = "communicator of " + std::to_string(size()) + " ranks";
   error.remedy = is_arrival ? "do all ranks make this call? See where the others are; JITC_ARRIVAL_TIMEOUT is how long "
                               "ranks may be apart"
                             : "see which rank failed or is stopped; JITC_TIMEOUT is the silence allowed";
+  error.remedy += ". End the program by MPI_Abort: the ranks are out of step for good";
   return {std::move(error), {}, true};
+}
+
+// Empty: nothing is known of the others.
+std::string Collectives::call_roll(nanoseconds waited, std::string_view step) {
+  if (!RollCall::is_possible(table_)) return {};
+  try {
+    RollCall roll_call(table_, {waited, std::string(step)}, current_);
+    advance_for(is_root() ? pacing_.roll_call : 2 * pacing_.roll_call, roll_call, pacing_);
+    roll_call.close();
+    advance_for(pacing_.roll_call, roll_call, pacing_);
+    return roll_call.findings();
+  } catch (const std::bad_alloc&) {  // the time-out itself is to be told all the same
+    return {};
+  }
 }
 
 Failure Collectives::communicator_failure(int code, std::string_view step) const {

@@ -4,14 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "client/gate/failure.h"
+#include "client/gate/operation.h"
 #include "client/include/jitc/jitc.h"
 
 namespace jitc::gate {
@@ -23,6 +22,9 @@ struct Pacing {
   // 0: no limit.
   std::chrono::nanoseconds arrival = std::chrono::minutes(10);
   std::chrono::nanoseconds beat = std::chrono::seconds(1);
+  // After a time-out: so long rank 0 asks who waits where, and the others wait for it twice as long, since they may
+  // give up before it does.
+  std::chrono::nanoseconds roll_call = std::chrono::seconds(5);
   // A wait first yields, for ranks that arrive together; then it sleeps, since the cores belong to the compiler.
   std::chrono::nanoseconds yielding = std::chrono::milliseconds(1);
   std::chrono::nanoseconds first_sleep = std::chrono::microseconds(50);
@@ -31,14 +33,6 @@ struct Pacing {
 
 // What a wait is for, which decides how long it may last.
 enum class Waits { kForASign, kForArrival };
-
-// One operation under way and the memory that it uses, at a fixed address.
-struct Operation {
-  jitc_pending pending{};
-  std::vector<std::uint64_t> send;
-  std::vector<std::uint64_t> receive;
-  std::string bytes;
-};
 
 // A communicator of one rank: every operation is complete at once.
 jitc_communicator serial_communicator();
@@ -81,14 +75,12 @@ class Collectives {
   void abandon() { is_broken_ = true; }
 
  private:
-  // An operation is on one of the lists before it starts and until it is complete, whatever is thrown meanwhile.
-  using Operations = std::list<Operation>;
-
   Outcome<void> start_broadcast(Operation& operation, int from, std::string_view step);
   Outcome<bool> test(Operation& operation, std::string_view step);
   Outcome<void> wait(Operation& operation, std::string_view step, Waits waits = Waits::kForASign);
   std::unexpected<Failure> give_up(Failure failure);
-  Failure timed_out(std::chrono::nanoseconds waited, std::string_view step, Waits waits) const;
+  Failure timed_out(std::chrono::nanoseconds waited, std::string_view step, Waits waits);
+  std::string call_roll(std::chrono::nanoseconds waited, std::string_view step);
   Failure communicator_failure(int code, std::string_view step) const;
 
   jitc_communicator table_;

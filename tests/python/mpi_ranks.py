@@ -84,6 +84,20 @@ def contexts_of_their_own():
     return {}
 
 
+def last_rank_stays_away():
+    """What the others are told; the context of the last rank, which nobody waits for, is left as it is."""
+    context = jitc.Context(WORLD, settings={"timeout": "2s", "arrival_timeout": "1s"})
+    text = ""
+    if WORLD.rank < WORLD.size - 1:
+        try:
+            context.compile("double f(double x) { return x; }")
+        except jitc.TimedOutError as error:
+            assert error.is_broken and context.is_broken
+            text = str(error)
+        context.close()
+    return {"texts": WORLD.allgather(text)[:-1]}
+
+
 for scenario in sys.argv[1:]:
     told = globals()[scenario]()
     if WORLD.rank == 0:

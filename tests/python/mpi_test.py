@@ -66,6 +66,13 @@ class Ranks(unittest.TestCase):
         self.scenario("halves")
         self.scenario("contexts_of_their_own")
 
+    def test_lost_rank_is_named_on_the_others(self):
+        last = int(RANKS) - 1
+        for rank, text in enumerate(self.scenario("last_rank_stays_away")["texts"]):
+            self.assertIn(f"rank {rank} waited ", text)
+            self.assertIn(f"no answer from rank {last} ", text)
+            self.assertIn(f"ranks {', '.join(map(str, range(last)))} wait for all ranks to begin call 1", text)
+
     def test_stokes_example(self):
         out = self.run_ranks(STOKES)
         self.assertIn(f"{RANKS} ranks, compilers started: 2", out)  # the equations, the exact solution

@@ -18,6 +18,7 @@ struct TestRank {
   FakeStore store;
   FakeCompiler compiler;
   std::atomic<int> beats = 0;
+  std::function<void(const rpc::Progress&)> on_progress;
   std::unique_ptr<gate::Gate> gate;
 };
 
@@ -34,7 +35,10 @@ class GateWorld {
       auto& self = *ranks_.emplace_back(std::make_unique<TestRank>());
       self.gate = std::make_unique<gate::Gate>(world_.communicator(rank), options,
                                                services_of(self.modules, self.store, self.compiler),
-                                               [&self](const std::string&, const rpc::Progress&) { ++self.beats; });
+                                               [&self](const std::string&, const rpc::Progress& progress) {
+                                                 ++self.beats;
+                                                 if (self.on_progress) self.on_progress(progress);
+                                               });
     }
   }
 

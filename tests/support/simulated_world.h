@@ -1,16 +1,20 @@
 // Ranks as threads of one process, with the exact semantics of non-blocking collectives: operations match in the order
 // in which each rank starts them; a reduction completes when all ranks have started it, a broadcast when its root has;
 // receivers' buffers are written by their own `test`. Ranks that start different operations get an error, as the most
-// helpful MPI would give.
+// helpful MPI would give. Messages between two ranks match in order; a send completes when its receive has been
+// started, which is the latest that MPI allows.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/include/jitc/jitc.h"
@@ -21,6 +25,7 @@ class SimulatedWorld {
  public:
   static constexpr int kMismatch = 77;
   static constexpr int kLost = 78;
+  static constexpr int kTruncated = 79;
 
   explicit SimulatedWorld(int size) {
     for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<Rank>(Rank{this, rank, 0, {}}));
@@ -52,6 +57,14 @@ class SimulatedWorld {
       const std::lock_guard lock(self->world->mutex_);
       ++self->world->released_;
     };
+    table.isend = [](void* state, const void* buffer, std::size_t bytes, int to, jitc_pending* pending) {
+      auto* self = static_cast<Rank*>(state);
+      return self->world->send(self->rank, to, {static_cast<const char*>(buffer), bytes}, pending);
+    };
+    table.irecv = [](void* state, void* buffer, std::size_t bytes, int from, jitc_pending* pending) {
+      auto* self = static_cast<Rank*>(state);
+      return self->world->receive(from, self->rank, buffer, bytes, pending);
+    };
     return table;
   }
 
@@ -64,6 +77,11 @@ class SimulatedWorld {
   void lose_a_rank() {
     const std::lock_guard lock(mutex_);
     has_lost_rank_ = true;
+  }
+  // Waits until ranks have sent so many messages.
+  void wait_for_messages(int count) {
+    std::unique_lock lock(mutex_);
+    has_sent_.wait(lock, [&] { return sent_ >= count; });
   }
   int released() const {
     const std::lock_guard lock(mutex_);
@@ -86,6 +104,19 @@ class SimulatedWorld {
     bool is_ready = false;
     std::string data;  // the OR so far, or the root's bytes
   };
+  static constexpr std::uint64_t kCollective = 0;  // jitc_pending: the index, and of what
+  static constexpr std::uint64_t kMessage = 1;
+  // From one rank to another.
+  struct Channel {
+    std::vector<std::string> sent;
+    std::size_t received = 0;  // receives that have been started
+  };
+  struct Transfer {
+    Channel* channel;
+    std::size_t place;  // among the channel's sends or receives
+    void* buffer;       // null: a send
+    std::size_t bytes;
+  };
 
   int start(Rank& self, Kind kind, int root, const void* send, void* receive, std::size_t bytes,
             jitc_pending* pending) {
@@ -103,12 +134,45 @@ class SimulatedWorld {
       operation.is_ready = true;
     }
     self.receive.push_back(receive);
-    pending->opaque[0] = at;
+    *pending = {{at, kCollective}};
+    return 0;
+  }
+
+  int send(int from, int to, std::string data, jitc_pending* pending) {
+    {
+      const std::lock_guard lock(mutex_);
+      Channel& channel = channels_[{from, to}];
+      *pending = {{transfers_.size(), kMessage}};
+      transfers_.push_back({&channel, channel.sent.size(), nullptr, 0});
+      channel.sent.push_back(std::move(data));
+      ++sent_;
+    }
+    has_sent_.notify_all();
+    return 0;
+  }
+
+  int receive(int from, int to, void* buffer, std::size_t bytes, jitc_pending* pending) {
+    const std::lock_guard lock(mutex_);
+    Channel& channel = channels_[{from, to}];
+    *pending = {{transfers_.size(), kMessage}};
+    transfers_.push_back({&channel, channel.received++, buffer, bytes});
+    return 0;
+  }
+
+  int test_transfer(const Transfer& transfer, int* done) const {
+    const Channel& channel = *transfer.channel;
+    *done = transfer.place < (transfer.buffer ? channel.sent.size() : channel.received);
+    if (!*done) return has_lost_rank_ ? kLost : 0;
+    if (!transfer.buffer) return 0;
+    const std::string& data = channel.sent[transfer.place];
+    if (data.size() > transfer.bytes) return kTruncated;
+    std::memcpy(transfer.buffer, data.data(), data.size());
     return 0;
   }
 
   int test(Rank& self, jitc_pending* pending, int* done) {
     const std::lock_guard lock(mutex_);
+    if (pending->opaque[1] == kMessage) return test_transfer(transfers_[pending->opaque[0]], done);
     const Operation& operation = operations_[pending->opaque[0]];
     *done = operation.is_ready;
     if (!operation.is_ready && has_lost_rank_) return kLost;
@@ -121,6 +185,10 @@ class SimulatedWorld {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Operation> operations_;
+  std::map<std::pair<int, int>, Channel> channels_;
+  std::vector<Transfer> transfers_;
+  std::condition_variable has_sent_;
+  int sent_ = 0;
   int released_ = 0;
   bool has_lost_rank_ = false;
 };

@@ -37,7 +37,7 @@ TEST_P(GateFault, BeatsCarryAWaitThatIsLongerThanTheDeadline) {
 
 TEST_P(GateFault, RankThatStaysAwayIsATimeOutAndBreaksTheCommunicator) {
   const int absent = GetParam() - 1;
-  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.arrival = 50ms}; });
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.arrival = 50ms, .roll_call = 20ms}; });
   testing::on_ranks(GetParam(), [&](int rank) {
     if (rank == absent) return;
     Gate& gate = *world.rank(rank).gate;
@@ -198,7 +198,7 @@ TEST_P(GateFault, RootThatFallsSilentIsATimeOutOnAllOthers) {
       return;
     }
     testing::TestRank self;
-    GateOptions options{.pacing = {.silence = 500ms}, .host_isa = 0xf};
+    GateOptions options{.pacing = {.silence = 500ms, .roll_call = 20ms}, .host_isa = 0xf};
     Gate gate(world.communicator(rank), options, testing::services_of(self.modules, self.store, self.compiler), {});
     const auto outcome = gate.compile(demand_of(kSource));
     ASSERT_FALSE(outcome);
@@ -209,7 +209,7 @@ TEST_P(GateFault, RootThatFallsSilentIsATimeOutOnAllOthers) {
 }
 
 TEST(OneGate, BrokenCommunicatorIsNotReleased) {
-  GateWorld world(2, [](int, GateOptions& options) { options.pacing = {.arrival = 20ms}; });
+  GateWorld world(2, [](int, GateOptions& options) { options.pacing = {.arrival = 20ms, .roll_call = 20ms}; });
   EXPECT_FALSE(world.rank(0).gate->compile(demand_of(kSource)));
   world.rank(0).gate.reset();
   EXPECT_EQ(world.world().released(), 0);
@@ -222,7 +222,9 @@ TEST(OneGate, BrokenCommunicatorIsNotReleased) {
 TEST_P(GateFault, RankLostDuringTheCompileIsATimeOutOnAllOthers) {
   const int lost = GetParam() - 1;
   if (lost == 1) GTEST_SKIP() << "with two ranks there is no third to see it";
-  GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.silence = 500ms, .beat = 10ms}; });
+  GateWorld world(GetParam(), [](int, GateOptions& options) {
+    options.pacing = {.silence = 500ms, .beat = 10ms, .roll_call = 20ms};
+  });
   testing::on_ranks(GetParam(), [&](int rank) {
     if (rank == lost) {
       // Takes part in the certificate, then stops for good.

@@ -105,6 +105,11 @@ typedef struct jitc_communicator {
   void (*error_text)(void* state, int code, char* text, size_t capacity);
   /* Called once by jitc_context_close, unless the context is broken (operations may be pending). May be NULL. */
   void (*release)(void* state);
+  /* Both or neither; without them the error of a time-out tells of the waiting rank alone, with them of all ranks.
+   * `bytes` bytes (a few hundred) to rank `to`. */
+  int (*isend)(void* state, const void* buffer, size_t bytes, int to, jitc_pending* pending);
+  /* What rank `from` sends, at most `bytes` bytes. */
+  int (*irecv)(void* state, void* buffer, size_t bytes, int from, jitc_pending* pending);
 } jitc_communicator;
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
@@ -234,7 +239,9 @@ typedef struct jitc_module jitc_module;
  * JITC_TIMED_OUT with jitc_error_is_broken: some rank did not begin the call within the setting `arrival_timeout`
  * (ranks may be far apart when they come to it), or fell silent during it for longer than the setting `timeout`.
  * Operations are then pending for ever, so the context is broken: buffers stay allocated, and every later call returns
- * JITC_BROKEN at once with the first cause. End such a program by MPI_Abort. */
+ * JITC_BROKEN at once with the first cause. The message says which ranks wait in which step and which do not answer;
+ * finding that out takes twice the setting `timeout` more, and at most 10 s. The library never ends the program:
+ * end it by MPI_Abort, as no rank can know what the others still do. */
 JITC_API jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_module** module,
                                 jitc_error** error);
 

@@ -55,6 +55,24 @@ inline int ibcast(void* state, void* buffer, std::size_t bytes, int root, jitc_p
   return start(code, request, pending);
 }
 
+// Nobody else sends on the duplicate.
+inline constexpr int kTag = 0;
+
+inline int isend(void* state, const void* buffer, std::size_t bytes, int to, jitc_pending* pending) {
+  if (bytes > INT_MAX) return MPI_ERR_COUNT;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code =
+      MPI_Isend(const_cast<void*>(buffer), static_cast<int>(bytes), MPI_BYTE, to, kTag, comm_of(state), &request);
+  return start(code, request, pending);
+}
+
+inline int irecv(void* state, void* buffer, std::size_t bytes, int from, jitc_pending* pending) {
+  if (bytes > INT_MAX) return MPI_ERR_COUNT;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = MPI_Irecv(buffer, static_cast<int>(bytes), MPI_BYTE, from, kTag, comm_of(state), &request);
+  return start(code, request, pending);
+}
+
 inline int test(void*, jitc_pending* pending, int* done) {
   MPI_Request request;
   std::memcpy(&request, pending, sizeof request);
@@ -154,6 +172,8 @@ inline Communicator communicator(MPI_Comm comm) {
   table.test = &detail::test;
   table.error_text = &detail::error_text;
   table.release = &detail::release;
+  table.isend = &detail::isend;
+  table.irecv = &detail::irecv;
   return Communicator(table);
 }
 

@@ -37,7 +37,8 @@ class MpiCommunicator:
             size=ctypes.sizeof(_library.Communicator), state=None, rank=self.comm.rank, ranks=self.comm.size,
             iallreduce_or=_library.AllreduceCallback(self._iallreduce_or), ibcast=_library.BcastCallback(self._ibcast),
             test=_library.TestCallback(self._test), error_text=_library.ErrorTextCallback(self._error_text),
-            release=_library.ReleaseCallback(self._release))
+            release=_library.ReleaseCallback(self._release), isend=_library.MessageCallback(self._isend),
+            irecv=_library.MessageCallback(self._irecv))
 
     def keep_for_ever(self) -> None:
         """For a broken context: its operations stay pending."""
@@ -65,6 +66,20 @@ class MpiCommunicator:
         def make() -> tuple[MPI.Request, tuple[Any, ...]]:
             memory = MPI.memory.fromaddress(buffer, size)
             return self.comm.Ibcast([memory, size, MPI.BYTE], root), (memory,)
+
+        return self._start(pending, make)
+
+    def _isend(self, _state: int, buffer: int, size: int, to: int, pending: Any) -> int:
+        def make() -> tuple[MPI.Request, tuple[Any, ...]]:
+            memory = MPI.memory.fromaddress(buffer, size)
+            return self.comm.Isend([memory, size, MPI.BYTE], to), (memory,)
+
+        return self._start(pending, make)
+
+    def _irecv(self, _state: int, buffer: int, size: int, source: int, pending: Any) -> int:
+        def make() -> tuple[MPI.Request, tuple[Any, ...]]:
+            memory = MPI.memory.fromaddress(buffer, size)
+            return self.comm.Irecv([memory, size, MPI.BYTE], source, 0), (memory,)
 
         return self._start(pending, make)
 

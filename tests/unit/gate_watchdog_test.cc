@@ -1,0 +1,219 @@
+// What is said when ranks are lost: the errors of all that are left name who is missing, and where the others wait.
+//
+// The root of a test begins, or loads, when the other ranks have already given up and called the roll, so that nothing
+// depends on how fast the ranks run. Patience for what never comes is short, for what comes it is long.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/gate_expect.h"
+
+namespace jitc::gate {
+namespace {
+
+using Phase = rpc::Progress::Phase;
+using ::testing::Not;
+
+// Unwinds a rank's call: the rank is never heard of again.
+struct Stopped {};
+
+class Watchdog : public ::testing::TestWithParam<int> {
+ protected:
+  int size() const { return GetParam(); }
+  int last() const { return size() - 1; }
+
+  // All call but those for which `stays_away`. A rank that stops has no outcome.
+  void compile(GateWorld& world, const std::function<bool(int)>& stays_away,
+               const std::function<void(int)>& before = {}) {
+    outcomes_.assign(static_cast<std::size_t>(size()), std::nullopt);
+    testing::on_ranks(size(), [&](int rank) {
+      if (stays_away(rank)) return;
+      if (before) before(rank);
+      try {
+        outcomes_[static_cast<std::size_t>(rank)] = world.rank(rank).gate->compile(demand_of(kSource));
+      } catch (const Stopped&) {
+      }
+    });
+  }
+  bool has_outcome(int rank) const { return outcomes_[static_cast<std::size_t>(rank)].has_value(); }
+
+  // A time-out that says all of `texts`; and from now on every call says so.
+  void expect_told(GateWorld& world, int rank, const std::vector<std::string>& texts) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    ASSERT_TRUE(has_outcome(rank));
+    const auto& outcome = *outcomes_[static_cast<std::size_t>(rank)];
+    ASSERT_FALSE(outcome);
+    const common::Error& error = outcome.error().error;
+    EXPECT_EQ(error.kind, ErrorKind::kTimedOut);
+    EXPECT_TRUE(outcome.error().is_broken);
+    EXPECT_THAT(error.message, ::testing::StartsWith("rank " + std::to_string(rank) + " waited "));
+    EXPECT_THAT(error.remedy, HasSubstr("MPI_Abort"));
+    for (const std::string& text : texts) EXPECT_THAT(error.message, HasSubstr(text));
+    for (int again = 0; again < 2; ++again) {
+      const auto later = world.rank(rank).gate->compile(demand_of(kSource));
+      ASSERT_FALSE(later);
+      EXPECT_EQ(later.error().error.kind, ErrorKind::kBroken);
+      EXPECT_TRUE(later.error().is_broken);
+      EXPECT_THAT(later.error().error.message, HasSubstr(error.message));
+    }
+  }
+
+  // "no answer from ranks 1, 3"
+  std::string no_answer(const std::vector<int>& ranks) const { return "no answer from " + name_ranks(ranks, size()); }
+  // "ranks 0, 2 wait for all ranks to begin call 1"
+  std::string wait(const std::vector<int>& ranks, const std::string& step) const {
+    return name_ranks(ranks, size()) + (ranks.size() == 1 ? " waits " : " wait ") + step;
+  }
+  std::vector<int> all_but(const std::vector<int>& missing) const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank)
+      if (std::ranges::find(missing, rank) == missing.end()) ranks.push_back(rank);
+    return ranks;
+  }
+
+  std::vector<std::optional<Outcome<Delivery>>> outcomes_;
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, Watchdog, ::testing::Values(2, 4, 7));
+
+constexpr const char* kBegin = "for all ranks to begin call 1";
+constexpr const char* kLoad = "for all ranks to load call 1";
+
+// The root asks for a moment, the others wait for its answer as long as it takes.
+Pacing arriving(int rank) { return {.arrival = 40ms, .roll_call = rank == 0 ? 20ms : 60s}; }
+
+TEST_P(Watchdog, RanksThatNeverCallAreNamed) {
+  std::vector<std::vector<int>> cases{{last()}};
+  if (last() > 1) cases.push_back({1, last()});
+  for (const std::vector<int>& missing : cases) {
+    const std::vector<int> here = all_but(missing);
+    GateWorld world(size(), [](int rank, GateOptions& options) { options.pacing = arriving(rank); });
+    compile(
+        world, [&](int rank) { return std::ranges::find(missing, rank) != missing.end(); },
+        [&](int rank) {
+          if (rank == 0) world.world().wait_for_messages(static_cast<int>(here.size()) - 1);
+        });
+    for (const int rank : here) expect_told(world, rank, {no_answer(missing), wait(here, kBegin)});
+    EXPECT_EQ(world.compiles(), 0);
+  }
+}
+
+TEST_P(Watchdog, RootThatNeverCallsIsSaidToBeSilent) {
+  GateWorld world(size(), [](int, GateOptions& options) { options.pacing = {.arrival = 40ms, .roll_call = 20ms}; });
+  compile(world, [](int rank) { return rank == 0; });
+  for (int rank = 1; rank < size(); ++rank) expect_told(world, rank, {no_answer({0}), kBegin});
+}
+
+// The root is the last to see it: it would load for as long as it takes the others to give up.
+TEST_P(Watchdog, RankThatStopsIsNamedWithTheStepOfTheOthers) {
+  for (const Phase phase : {Phase::kCompiling, Phase::kLoading}) {
+    std::atomic<bool> has_stopped = false;
+    GateWorld world(size(), [](int rank, GateOptions& options) {
+      options.pacing = {.silence = rank == 0 ? 100ms : 500ms, .beat = 10ms, .roll_call = rank == 0 ? 20ms : 60s};
+    });
+    world.rank(0).compiler.work = [&](const common::Request& request, const Report& report) {
+      report({Phase::kCompiling, 0, 1, 0});
+      if (phase == Phase::kCompiling) has_stopped.wait(false);
+      return common::Result<Obtained>(Obtained{testing::make_artifact("answer", testing::key_of(request)),
+                                               testing::key_of(request), Origin::kCompiled});
+    };
+    world.rank(last()).on_progress = [&](const rpc::Progress& progress) {
+      if (progress.phase != phase) return;
+      has_stopped = true;
+      has_stopped.notify_all();
+      throw Stopped();
+    };
+    world.rank(0).on_progress = [&](const rpc::Progress& progress) {
+      if (progress.phase == Phase::kLoading) world.world().wait_for_messages(size() - 2);
+    };
+    compile(world, [](int) { return false; });
+    EXPECT_FALSE(has_outcome(last()));
+    for (int rank = 0; rank < last(); ++rank)
+      expect_told(world, rank, {no_answer({last()}), wait(all_but({last()}), kLoad)});
+    EXPECT_EQ(world.compiles(), 1);
+  }
+}
+
+TEST_P(Watchdog, RootThatStopsInTheHandOffIsSaidToBeSilent) {
+  GateWorld world(
+      size(), [](int, GateOptions& options) { options.pacing = {.silence = 500ms, .beat = 10ms, .roll_call = 20ms}; });
+  world.rank(0).compiler.work = [](const common::Request&, const Report& report) -> common::Result<Obtained> {
+    while (report({Phase::kCompiling, 0, 1, 0})) std::this_thread::yield();
+    return common::fail(ErrorKind::kCancelled, "given up");
+  };
+  world.rank(0).on_progress = [](const rpc::Progress& progress) {
+    if (progress.phase == Phase::kCompiling) throw Stopped();
+  };
+  compile(world, [](int) { return false; });
+  for (int rank = 1; rank < size(); ++rank)
+    expect_told(world, rank, {no_answer({0}), "for a sign of rank 0, which compiles call 1"});
+}
+
+// It finds a reduction that the others have left behind complete, and nobody in the hand-off.
+TEST_P(Watchdog, RankThatComesAfterTheOthersGaveUpEndsToo) {
+  GateWorld world(size(), [&](int rank, GateOptions& options) {
+    options.pacing = arriving(rank);
+    if (rank == last()) options.pacing = {.silence = 100ms, .arrival = 100ms, .roll_call = 20ms};
+  });
+  compile(
+      world, [&](int rank) { return rank == last(); },
+      [&](int rank) {
+        if (rank == 0) world.world().wait_for_messages(size() - 2);
+      });
+  for (int rank = 0; rank < last(); ++rank) expect_told(world, rank, {no_answer({last()})});
+  compile(world, [&](int rank) { return rank != last(); });
+  expect_told(world, last(), {no_answer({0}), "call 1"});
+  EXPECT_EQ(world.compiles(), 0);
+}
+
+TEST_P(Watchdog, RootThatComesLateHearsWhereTheOthersGaveUp) {
+  GateWorld world(size(), [](int, GateOptions& options) {
+    options.pacing = {.silence = 100ms, .arrival = 40ms, .beat = 10ms, .roll_call = 20ms};
+  });
+  compile(world, [](int rank) { return rank == 0; });
+  for (int rank = 1; rank < size(); ++rank) expect_told(world, rank, {no_answer({0})});
+  compile(world, [](int rank) { return rank != 0; });
+  expect_told(world, 0, {"all ranks answer", wait({0}, ""), wait(all_but({0}), kBegin)});
+}
+
+TEST_P(Watchdog, CommunicatorWithoutMessagesNamesTheWaitingRank) {
+  testing::SimulatedWorld world(size());
+  testing::TestRank self;
+  jitc_communicator table = world.communicator(0);
+  table.isend = nullptr;
+  table.irecv = nullptr;
+  GateOptions options{.pacing = {.arrival = 20ms, .roll_call = 60s}, .host_isa = 0xf};
+  Gate gate(table, options, testing::services_of(self.modules, self.store, self.compiler), {});
+  const auto outcome = gate.compile(demand_of(kSource));
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().error.message, HasSubstr("for all ranks to begin call 1: not all ranks began it"));
+  EXPECT_THAT(outcome.error().error.message, Not(HasSubstr("answer")));
+}
+
+// Half an hour in the daemon's queue, in small: the beats of five times the silence that is allowed.
+TEST(OneGateInAQueue, BeatsAreNoSilenceHoweverLongTheyGoOn) {
+  GateWorld world(4, [](int, GateOptions& options) { options.pacing = {.silence = 500ms, .beat = 10ms}; });
+  std::atomic<int> heard = 0;
+  world.rank(3).on_progress = [&](const rpc::Progress& progress) {
+    if (progress.phase != Phase::kQueued) return;
+    ++heard;
+    heard.notify_all();
+  };
+  world.rank(0).compiler.work = [&](const common::Request& request, const Report& report) {
+    for (std::uint32_t place = 250; place > 0; --place) {
+      const int before = heard;
+      report({Phase::kQueued, place, 1, 0});
+      heard.wait(before);
+    }
+    return common::Result<Obtained>(Obtained{testing::make_artifact("answer", testing::key_of(request)),
+                                             testing::key_of(request), Origin::kCompiled});
+  };
+  expect_delivered(world.compile(request_for(kSource)), Origin::kCompiled);
+  EXPECT_GE(heard, 250);
+}
+
+}  // namespace
+}  // namespace jitc::gate
