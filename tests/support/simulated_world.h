@@ -5,6 +5,7 @@
 // started, which is the latest that MPI allows.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -78,10 +79,10 @@ class SimulatedWorld {
     const std::lock_guard lock(mutex_);
     has_lost_rank_ = true;
   }
-  // Waits until ranks have sent so many messages.
-  void wait_for_messages(int count) {
+  // Waits until ranks have sent so many messages; false: they have not within a minute.
+  bool wait_for_messages(int count) {
     std::unique_lock lock(mutex_);
-    has_sent_.wait(lock, [&] { return sent_ >= count; });
+    return has_sent_.wait_for(lock, std::chrono::minutes(1), [&] { return sent_ >= count; });
   }
   int released() const {
     const std::lock_guard lock(mutex_);

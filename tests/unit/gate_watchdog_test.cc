@@ -36,6 +36,7 @@ class Watchdog : public ::testing::TestWithParam<int> {
       try {
         outcomes_[static_cast<std::size_t>(rank)] = world.rank(rank).gate->compile(demand_of(kSource));
       } catch (const Stopped&) {
+        outcomes_[static_cast<std::size_t>(rank)] = std::nullopt;
       }
     });
   }
@@ -94,7 +95,9 @@ TEST_P(Watchdog, RanksThatNeverCallAreNamed) {
     compile(
         world, [&](int rank) { return std::ranges::find(missing, rank) != missing.end(); },
         [&](int rank) {
-          if (rank == 0) world.world().wait_for_messages(static_cast<int>(here.size()) - 1);
+          if (rank == 0) {
+            EXPECT_TRUE(world.world().wait_for_messages(static_cast<int>(here.size()) - 1));
+          }
         });
     for (const int rank : here) expect_told(world, rank, {no_answer(missing), wait(here, kBegin)});
     EXPECT_EQ(world.compiles(), 0);
@@ -127,7 +130,9 @@ TEST_P(Watchdog, RankThatStopsIsNamedWithTheStepOfTheOthers) {
       throw Stopped();
     };
     world.rank(0).on_progress = [&](const rpc::Progress& progress) {
-      if (progress.phase == Phase::kLoading) world.world().wait_for_messages(size() - 2);
+      if (progress.phase == Phase::kLoading) {
+        EXPECT_TRUE(world.world().wait_for_messages(size() - 2));
+      }
     };
     compile(world, [](int) { return false; });
     EXPECT_FALSE(has_outcome(last()));
@@ -161,7 +166,9 @@ TEST_P(Watchdog, RankThatComesAfterTheOthersGaveUpEndsToo) {
   compile(
       world, [&](int rank) { return rank == last(); },
       [&](int rank) {
-        if (rank == 0) world.world().wait_for_messages(size() - 2);
+        if (rank == 0) {
+          EXPECT_TRUE(world.world().wait_for_messages(size() - 2));
+        }
       });
   for (int rank = 0; rank < last(); ++rank) expect_told(world, rank, {no_answer({last()})});
   compile(world, [&](int rank) { return rank != last(); });
