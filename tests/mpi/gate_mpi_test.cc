@@ -34,12 +34,12 @@ struct Rank {
   int rank = 0;
   int size = 1;
 
-  explicit Rank(GateOptions options = {}, MPI_Comm comm = MPI_COMM_WORLD, Gate::OnProgress on_progress = {}) {
+  explicit Rank(GateOptions options = {}, MPI_Comm comm = MPI_COMM_WORLD) {
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     if (!options.host_isa) options.host_isa = 0xf;
     gate.emplace(mpi::communicator(comm).release(), options, testing::services_of(modules, store, compiler),
-                 std::move(on_progress));
+                 Gate::OnProgress());
   }
   Outcome<Delivery> compile(const std::string& source, const std::string& manifest = "") {
     return gate->compile({request_for(source), manifest});
@@ -195,59 +195,19 @@ void stopped_root() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// The root gives up a second after the others, and hears them; they wait for its answer as long as it takes.
-Pacing pacing_of(int rank) {
-  Pacing pacing;
-  pacing.silence = std::chrono::seconds(rank == 0 ? 2 : 1);
-  pacing.beat = std::chrono::milliseconds(100);
-  pacing.roll_call = std::chrono::seconds(rank == 0 ? 1 : 30);
-  return pacing;
-}
-
-// All ranks but the last have timed out, and say so of each other.
-void check_named(const Outcome<Delivery>& outcome, int size, const std::string& step) {
-  CHECK(!outcome.has_value() && outcome.error().error.kind == ErrorKind::kTimedOut);
-  CHECK(outcome.error().is_broken);
-  std::vector<int> others(static_cast<std::size_t>(size - 1));
-  std::ranges::generate(others, [rank = 0]() mutable { return rank++; });
-  const std::string& message = outcome.error().error.message;
-  for (const std::string& text : {"no answer from rank " + std::to_string(size - 1), step, name_ranks(others, size)})
-    if (message.find(text) == std::string::npos)
-      testing::fail_check(__FILE__, __LINE__, "'" + text + "' is not in: " + message);
-}
-
 // A rank that does not come: a typed error on the others, and the program's own communication is undisturbed.
 void absent_rank() {
-  GateOptions options{.pacing = pacing_of(testing::rank_of_world())};
-  options.pacing.arrival = std::chrono::milliseconds(testing::rank_of_world() == 0 ? 1400 : 400);
+  GateOptions options;
+  options.pacing.arrival = std::chrono::seconds(1);
+  options.pacing.roll_call = std::chrono::milliseconds(100);
   Rank self(options);
-  if (self.rank != self.size - 1) check_named(self.compile("int a;\n"), self.size, "for all ranks to begin call 1");
+  const int absent = self.size - 1;
+  if (self.rank != absent) {
+    const auto outcome = self.compile("int a;\n");
+    CHECK(!outcome.has_value() && outcome.error().error.kind == ErrorKind::kTimedOut);
+  }
   CHECK_EQ(total(1), self.size);
   self.gate.reset();
-}
-
-// The last rank is stopped by SIGSTOP when it is to load; the others end, and then let it go on.
-void stopped_rank() {
-  const int last = testing::size_of_world() - 1;
-  pid_t stopped = getpid();
-  MPI_Bcast(&stopped, sizeof stopped, MPI_BYTE, last, MPI_COMM_WORLD);
-  GateOptions options{.pacing = pacing_of(testing::rank_of_world())};
-  if (testing::rank_of_world() == last) options.pacing.roll_call = std::chrono::milliseconds(100);
-  Rank self(options, MPI_COMM_WORLD, [&](const std::string&, const rpc::Progress& progress) {
-    if (progress.phase == rpc::Progress::Phase::kLoading && getpid() == stopped) raise(SIGSTOP);
-  });
-  const auto outcome = self.compile("int a;\n");
-  if (self.rank != last) check_named(outcome, self.size, "for all ranks to load call 1");
-  self.gate.reset();
-  // The others have to be through before it goes on and can answer them.
-  if (self.rank == 0) {
-    for (int other = 1; other < last; ++other)
-      MPI_Recv(nullptr, 0, MPI_BYTE, other, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    kill(stopped, SIGCONT);
-  } else if (self.rank != last) {
-    MPI_Send(nullptr, 0, MPI_BYTE, 0, 7, MPI_COMM_WORLD);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 // Median over many calls, in microseconds.
@@ -299,8 +259,6 @@ void run(const std::string& variant) {
     absent_rank();
   } else if (variant == "stopped_root") {
     stopped_root();
-  } else if (variant == "stopped_rank") {
-    stopped_rank();
   } else if (variant == "measure") {
     for (int repeat = 0; repeat < 3; ++repeat) {
       measure(20);
