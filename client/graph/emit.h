@@ -18,7 +18,7 @@
 namespace jitc::graph {
 
 // Changes whenever the printed text of some graph changes: part of every request digest.
-inline constexpr std::uint32_t kEmitterVersion = 2;
+inline constexpr std::uint32_t kEmitterVersion = 3;
 
 // Stands once in front of every text that is printed here or by share(). Where stores that lie side by side take a sum
 // and a difference of products in turn, gcc's vectoriser of straight-line code makes vfmaddsub of them even with

@@ -87,6 +87,15 @@ def main():
             expect("the text as given compiles where the shared one does not", done.returncode, 0)
             expect("and is what was compiled", done.stdout.strip() and manifest(done.stdout.strip())["code_bytes"], 0)
             expect("compiles of both", counters()["compiles_started"] - before, 4)
+            # The helper stands in place of its calls; what is left of it would be an unused function.
+            strict = directory / "strict.c"
+            strict.write_text(HEAD + "static double square(double x) { return x * x; }\n" + BODY.replace("u[0]", "square(u[0])"))
+            for compiler in ("clang", "gcc"):
+                done = run("submit", "--share=1", f"--cc={compiler}", "--flag=-Wall", "--flag=-Wextra", "--flag=-Werror",
+                           str(strict))
+                expect(f"a shared text without warnings by {compiler}", done.returncode, 0)
+                code_bytes = manifest(done.stdout.strip())["code_bytes"] if done.returncode == 0 else 0
+                expect(f"it is the shared text that {compiler} took", code_bytes > 0, True)
         finally:
             run("daemon", "stop")
     print(*failures, sep="\n")

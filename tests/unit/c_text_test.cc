@@ -203,7 +203,34 @@ TEST(CText, PutsHelpersInPlaceOfTheirCalls) {
                 "  const double t0 = u[0] - u[1];\n  const double t1 = t0 < 0.0 ? 0.0 : t0 > 0.0 ? 1.0 : 0.5;\n"),
             std::string::npos)
       << result.text;
-  EXPECT_EQ(result.text.find(helper), (kGuard + kHead).size());
+  EXPECT_TRUE(result.text.starts_with(kGuard + kHead + "void f(")) << "the helper stays: " << result.text;
+}
+
+// Compilers that are told to be strict refuse a static function that nothing calls.
+TEST(CText, DropsHelpersThatNothingCallsAnyMore) {
+  const std::string twice = "static double twice(double x) { return x + x; }\n";
+  const std::string more = "static double more(double x) { return twice(x) + 1.0; }\n";
+  const auto f = [](const std::string& called) {
+    return "void f(const double u[], double out[]) { out[0] = exp(u[0])*exp(u[0])*exp(u[0])*" + called + "(u[0]); }\n";
+  };
+  const auto has = [](const std::string& text, const char* name) {
+    return shared(kHead + text).text.find(std::string("double ") + name) != std::string::npos;
+  };
+  EXPECT_FALSE(has(twice + f("twice"), "twice"));
+  EXPECT_FALSE(has(twice + more + f("more"), "twice")) << "only what is dropped itself calls it";
+  EXPECT_FALSE(has("static double twice(double);\n" + twice + f("twice"), "twice")) << "nor is it declared";
+  EXPECT_FALSE(has("/* twice() */\n" + twice + f("twice"), "twice")) << "a comment calls nothing";
+
+  EXPECT_TRUE(has(twice + more + f("twice"), "more")) << "nothing called it before";
+  EXPECT_TRUE(has("double twice(double x) { return x + x; }\n" + f("exp"), "twice")) << "others may call it";
+  const std::string loop = "double g(int n) { double s = 0; for (; n > 0; --n) s += twice(n); return s; }\n";
+  EXPECT_TRUE(has(twice + f("twice") + loop, "twice"));
+  EXPECT_TRUE(has(twice + more + f("more") + "double (*table[])(double) = {more};\n", "twice")) << "of what is needed";
+  EXPECT_TRUE(has("#define TWICE(x) twice(x)\n" + twice + f("twice"), "twice"));
+  EXPECT_TRUE(has("#define CALL(a, b) a##b(1.0)\n" + twice + f("twice"), "twice")) << "a macro may put it together";
+  EXPECT_TRUE(has("#define CALL tw\\\nice(1.0)\n" + twice + f("twice"), "twice"));
+  EXPECT_TRUE(has(twice + f("twice") + "double g(double) __attribute__((alias(\"twice\")));\n", "twice"));
+  EXPECT_TRUE(has("__attribute__((used)) " + twice + f("twice"), "twice"));
 }
 
 TEST(CText, GuardsWhatIsPrintedAgainstContractionOnce) {

@@ -42,6 +42,14 @@ bool may_hide_directive(const Token& token) {
   return token.kind == Token::kOther && (token.symbol == '#' || token.symbol == '\\' || token.symbol == '%');
 }
 
+// Of a head or declaration: a static function that is not said to be wanted whoever calls it.
+bool is_droppable(std::span<const Token> tokens) {
+  const auto has = [&](std::string_view word) {
+    return std::ranges::any_of(tokens, [word](const Token& token) { return token.is(word); });
+  };
+  return has("static") && !has("used") && !has("__used__");
+}
+
 }  // namespace
 
 Unit::Unit(std::string_view text) : text_(text), lexer_(text), reader_(text) { add_keywords(declarations_.names); }
@@ -54,8 +62,13 @@ SharedText Unit::share() {
   if (text_.starts_with("\xEF\xBB\xBF")) block("a byte order mark");
   read();
   result_.text.append(text_.substr(copied_));
+  if (copied_ > 0) drop_unused();
   if (copied_ > 0 && !is_guarded_) result_.text.insert(0, kContractionGuard);
   return std::move(result_);
+}
+
+std::size_t Unit::position_of(const Token& token) const {
+  return static_cast<std::size_t>(token.text.data() - text_.data());
 }
 
 void Unit::block(std::string_view reason) {
@@ -124,7 +137,7 @@ void Unit::skip_block() {
 // Goes behind the guard of printed texts, which takes no freedom away and gives none: the only pragma that is
 // understood.
 bool Unit::guard(const Token& token) {
-  const auto begin = static_cast<std::size_t>(token.text.data() - text_.data());
+  const std::size_t begin = position_of(token);
   if (!tokens_.empty() || !text_.substr(begin).starts_with(kContractionGuard)) return false;
   lexer_.seek(begin + kContractionGuard.size());
   // It acts on what follows; a function that was kept before has none. A directive before it may switch it off.
@@ -175,6 +188,7 @@ void Unit::define(std::string_view rest) {
 // typedef double real; anything else makes its names unknown.
 void Unit::declaration() {
   if (type_definition()) return;
+  note_prototype();
   for (const Token& token : tokens_) {
     if (token.kind != Token::kIdentifier) continue;
     if (token.text == "optimize" || token.text == "__optimize__" || token.text == "target" ||
@@ -223,9 +237,11 @@ std::string Unit::place(std::size_t position) {
 }
 
 void Unit::function(const Signature& signature, std::size_t begin) {
-  const auto start = static_cast<std::size_t>(signature.name.text.data() - text_.data());
+  const std::size_t start = position_of(signature.name);
   SharedFunction known{.name = std::string(signature.name.text), .line = line_of(start), .reason = {}};
   std::optional<Refusal> refusal = signature.refusal;
+  const std::size_t first = position_of(tokens_.front());
+  const std::size_t printed_first = printed_place(first);
   bool is_helper = false;
   if (!blocked_.empty()) {
     refusal = Refusal{start, blocked_};
@@ -241,6 +257,8 @@ void Unit::function(const Signature& signature, std::size_t begin) {
       print(*body, signature, begin, end);
       lexer_.seek(end + 1);
       is_helper = keep_helper(std::move(*body), signature);
+      if (is_helper && is_droppable(tokens_))
+        note_local(signature.name.text, {first, end + 1}, {printed_first, printed_place(end + 1)});
     } else {
       refusal = std::move(body.error());
     }
@@ -285,6 +303,38 @@ void Unit::print(const Body& body, const Signature& signature, std::size_t begin
   result_.temporaries += printed->temporaries;
   result_.text.append(text_.substr(copied_, begin - copied_)).append(printed->text);
   copied_ = end;
+}
+
+// static double helper(double);
+void Unit::note_prototype() {
+  const auto open = std::ranges::find_if(tokens_, [](const Token& token) { return token.is('('); });
+  if (open == tokens_.end() || open == tokens_.begin() || !is_droppable(tokens_)) return;
+  const Token& name = *(open - 1);
+  if (name.kind != Token::kIdentifier || std::ranges::any_of(tokens_, [](const Token& one) { return one.is('='); }))
+    return;
+  const std::size_t begin = position_of(tokens_.front()), end = lexer_.position();
+  note_local(name.text, {begin, end}, {printed_place(begin), printed_place(end)});
+}
+
+void Unit::note_local(std::string_view name, Place given, Place printed) {
+  const auto [entry, is_new] = locals_.try_emplace(name, given_.size());
+  if (is_new) {
+    given_.push_back({name, {}});
+    printed_.push_back({name, {}});
+  }
+  given_[entry->second].places.push_back(given);
+  printed_[entry->second].places.push_back(printed);
+}
+
+// Helpers that now stand in place of all their calls. What nothing called before stays.
+void Unit::drop_unused() {
+  if (printed_.empty()) return;
+  const std::vector<bool> before = find_unused(text_, given_);
+  const std::vector<bool> now = find_unused(result_.text, printed_);
+  std::vector<Place> places;
+  for (std::size_t i = 0; i < printed_.size(); ++i)
+    if (now[i] && !before[i]) places.insert(places.end(), printed_[i].places.begin(), printed_[i].places.end());
+  if (!places.empty()) result_.text = without(result_.text, std::move(places));
 }
 
 bool Unit::keep_helper(Body&& body, const Signature& signature) {

@@ -3,9 +3,11 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "client/graph/c_text/function.h"
+#include "client/graph/c_text/local_functions.h"
 #include "client/graph/c_text/print.h"
 #include "client/graph/c_text/share.h"
 
@@ -29,6 +31,12 @@ class Unit {
   void print(const Body& body, const Signature& signature, std::size_t begin, std::size_t end);
   std::optional<Printed> settle(Printed printed, const Signature& signature) const;
   bool keep_helper(Body&& body, const Signature& signature);
+  std::size_t position_of(const Token& token) const;
+  // Where what stands there in the text as given comes to stand in the shared one.
+  std::size_t printed_place(std::size_t position) const { return result_.text.size() + position - copied_; }
+  void note_local(std::string_view name, Place given, Place printed);
+  void note_prototype();
+  void drop_unused();
   void skip_block();
   void block(std::string_view reason);
   std::string place(std::size_t position);
@@ -44,6 +52,9 @@ class Unit {
   std::size_t conditionals_ = 0;  // #if that are open
   bool has_directives_ = false;   // other than #include
   bool is_guarded_ = false;       // the text itself holds the guard, in front of all functions
+  // Static helpers, in the text as given and in the shared one; the names' places in both lists.
+  std::vector<LocalFunction> given_, printed_;
+  std::unordered_map<std::string_view, std::size_t> locals_;
   std::size_t copied_ = 0;
   std::size_t counted_ = 0;  // lines up to here
   std::size_t line_ = 1;
