@@ -38,10 +38,10 @@ Result<common::ArtifactView> verify(std::string_view bytes, const common::Digest
   if (key && view->key != *key)
     return common::fail(ErrorKind::kCorrupt, "the artifact is of another key", view->key.hex());
   if (view->isa_needed & ~host_isa)
-    return common::fail(ErrorKind::kRefused,
-                        "the code needs " + std::string(common::isa_level_of(view->isa_needed)) + ", this CPU has " +
-                            std::string(common::isa_level_of(host_isa)),
-                        view->key.hex(), "compile for the level that all CPUs have (JITC_ISA=common)");
+    return common::fail(
+        ErrorKind::kRefused,
+        "the code needs " + common::isa_text(view->isa_needed) + ", this CPU has " + common::isa_text(host_isa),
+        view->key.hex(), "compile for the level that all CPUs have (JITC_ISA=common)");
   return view;
 }
 

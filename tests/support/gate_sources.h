@@ -28,10 +28,11 @@ class FakeStore : public gate::StoreLookup {
   std::optional<gate::Obtained> look_up(const common::Request& request) override {
     ++lookups;
     if (!has_it) return std::nullopt;
-    return gate::Obtained{make_artifact("answer", key_of(request)), key_of(request), gate::Origin::kStore};
+    return gate::Obtained{make_artifact("answer", key_of(request), isa_needed), key_of(request), gate::Origin::kStore};
   }
   std::atomic<int> lookups = 0;
   bool has_it = false;
+  common::IsaMask isa_needed = 1;
 };
 
 class FakeCompiler : public gate::Compiler {
