@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -69,6 +68,7 @@ Result<void> Recovery::after_call(common::Error error, bool was_met) {
   was_met |= state.phase == Progress::Phase::kQueued || state.phase == Progress::Phase::kCompiling;
   if (was_met) {
     lost_ = error;
+    end_.reset();
     if (const auto& tell = events_.again ? events_.again : events_.warning)
       tell(error.message + "; asked again, try " + std::to_string(calls_ + 1) + " of " + std::to_string(kTries));
   }
@@ -91,20 +91,23 @@ Result<void> Recovery::after_connect(common::Error error) {
 Result<void> Recovery::wait_for_daemon(common::Error error) {
   const double allowed =
       options_.silence_seconds > 0 ? std::min(options_.silence_seconds, kLongestSeconds) : kLongestSeconds;
-  const auto end = steady_clock::now() + std::chrono::duration<double>(allowed);
-  wait_.heard();  // of the daemon's end: what is allowed is counted from here
+  if (!end_) {
+    end_ = steady_clock::now() +
+           std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(allowed));
+    wait_.heard();  // of the daemon's end: what is allowed is counted from here
+  }
   const common::Fd changes = watch_directory_of(socket_path_);
   for (bool changed = false;;) {
     const auto probe = common::connect_own(socket_path_);
     if (probe || probe.error().kind == ErrorKind::kTimedOut) return {};
     if (probe.error().kind != ErrorKind::kUnreachable) return std::unexpected(probe.error());
-    const double left = std::chrono::duration<double>(end - steady_clock::now()).count();
+    const double left = std::chrono::duration<double>(*end_ - steady_clock::now()).count();
     if (left <= 0) {
       error.message += "; no other came within " + whole_seconds(allowed);
       return std::unexpected(std::move(error));
     }
     changed = wait_for_change(changes.get(), std::min({left, wait_.until_look(), changed ? kLookAgainSeconds : left}));
-    if (end <= steady_clock::now()) continue;  // one last look, and our own words
+    if (*end_ <= steady_clock::now()) continue;  // one last look, and our own words
     if (auto looked = wait_.look(); !looked) {
       looked.error().thing = socket_path_;
       return std::unexpected(std::move(looked.error()));

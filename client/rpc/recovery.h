@@ -3,6 +3,7 @@
 // number of tries is bounded.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,16 +29,17 @@ class Recovery {
   common::Result<void> after_connect(common::Error error);
 
  private:
-  // Until somebody listens, at most for the silence that the caller allows.
+  // Until somebody listens, at most for the silence that the caller allows, however many listen and go again meanwhile.
   common::Result<void> wait_for_daemon(common::Error error);
 
   const std::string& socket_path_;
   const Daemon::Options& options_;
   const Daemon::Events& events_;
   Wait& wait_;
-  std::uint32_t calls_ = 0;            // that were lost
-  std::uint32_t connects_ = 0;         // that failed
-  std::optional<common::Error> lost_;  // how a call ended whose daemon had been met
+  std::uint32_t calls_ = 0;                                   // that were lost
+  std::uint32_t connects_ = 0;                                // that failed
+  std::optional<common::Error> lost_;                         // how a call ended whose daemon had been met
+  std::optional<std::chrono::steady_clock::time_point> end_;  // of the wait for the next one
 };
 
 }  // namespace jitc::rpc

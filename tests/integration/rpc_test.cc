@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,6 +28,8 @@ using common::ErrorKind;
 using ::testing::ElementsAre;
 using testing::FakeDaemon;
 using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience(60);  // of a test: what has not come by then does not come
 
 struct Answer {
   std::optional<common::Error> error;
@@ -206,9 +209,9 @@ TEST_F(RpcTest, AStoppedDaemonTimesOut) {
   std::vector<common::Fd> backlog;
   for (auto more = common::connect_own(socket); more; more = common::connect_own(socket))
     backlog.push_back(std::move(*more));
-  const auto answer = compile(*client(), {.silence_seconds = 1.2});
+  const auto answer = compile(*client(), {.silence_seconds = 2.5});
   EXPECT_EQ(answer.kind(), ErrorKind::kTimedOut);
-  ASSERT_EQ(answer.progress.size(), 1u) << "progress while connecting";
+  ASSERT_GE(answer.progress.size(), 1u) << "progress while connecting";
   EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kConnecting);
 }
 
@@ -230,12 +233,12 @@ TEST_F(RpcTest, ACallLongerThanTheSilenceLimitLivesOnHeartbeats) {
                       v1::CompileEvent beat;
                       beat.mutable_heartbeat()->set_place(3);
                       beat.mutable_heartbeat()->set_memory_bytes(77);
-                      const auto end = Clock::now() + std::chrono::milliseconds(1500);
+                      const auto end = Clock::now() + std::chrono::milliseconds(2500);
                       while (Clock::now() < end) events.Write(beat);
                       FakeDaemon::send_artifact(events, FakeDaemon::artifact("bytes"), {});
                       return grpc::Status::OK;
                     }});
-  const auto answer = compile(*client(), {.silence_seconds = 0.5});
+  const auto answer = compile(*client(), {.silence_seconds = 2});
   ASSERT_FALSE(answer.error) << answer.text();
   ASSERT_GE(answer.progress.size(), 1u);
   EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kQueued);
@@ -268,7 +271,7 @@ TEST_F(RpcTest, GivingUpCancelsTheCall) {
   EXPECT_EQ(answer.kind(), ErrorKind::kCancelled);
   ASSERT_EQ(answer.progress.size(), 1u);
   EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kCompiling);
-  EXPECT_EQ(cancelled.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(cancelled.get_future().wait_for(kPatience), std::future_status::ready);
 }
 
 TEST_F(RpcTest, ARestartedDaemonIsFoundAgain) {
@@ -339,16 +342,38 @@ class RestartTest : public RpcTest {
   std::future<Answer> start_compile(double silence_seconds) {
     auto answer = std::async(std::launch::async, [this, silence_seconds] {
       bool told = false;
-      return compile(*client(), {.silence_seconds = silence_seconds}, [&](const rpc::Progress& now) {
-        if (now.phase == rpc::Progress::Phase::kReconnecting && !std::exchange(told, true)) reconnects.set_value();
+      auto answered = compile(*client(), {.silence_seconds = silence_seconds}, [&](const rpc::Progress& now) {
+        if (now.phase != rpc::Progress::Phase::kReconnecting) return true;
+        if (!std::exchange(told, true)) reconnects.set_value(true);
+        if (on_tick) on_tick();
         return true;
       });
+      if (!told) reconnects.set_value(false);  // it will not any more
+      return answered;
     });
-    taken_on.get_future().wait();
+    EXPECT_EQ(taken_on.get_future().wait_for(kPatience), std::future_status::ready) << "the daemon was not asked";
     return answer;
   }
+  // As a daemon that dies at its start.
+  void listen_for_one_connection() const {
+    const common::Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto address = common::socket_address(socket);
+    ::unlink(socket.c_str());
+    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address), 0);
+    ASSERT_EQ(::listen(listener.get(), 8), 0);
+    pollfd asked = {listener.get(), POLLIN, 0};
+    ::poll(&asked, 1, 1000);  // nobody comes when the client has given up meanwhile
+    ::unlink(socket.c_str());
+  }
+  void expect_that_it_reconnects() {
+    auto known = reconnects.get_future();
+    ASSERT_EQ(known.wait_for(kPatience), std::future_status::ready) << "the client neither reconnects nor gives up";
+    EXPECT_TRUE(known.get()) << "the client gave up";
+  }
 
-  std::promise<void> taken_on, reconnects;
+  std::function<void()> on_tick;  // once a second, while it looks for another daemon
+  std::promise<void> taken_on;
+  std::promise<bool> reconnects;
   std::latch over{1};
   std::unique_ptr<FakeDaemon> daemon;
 };
@@ -356,7 +381,7 @@ class RestartTest : public RpcTest {
 TEST_F(RestartTest, ACallThatWaitsIsSentToTheNextDaemon) {
   auto answer = start_compile(30);
   std::thread ends([&] { daemon.reset(); });  // the connection is cut before the call gets its last word
-  reconnects.get_future().wait();
+  expect_that_it_reconnects();
   over.count_down();
   ends.join();
   const FakeDaemon next(socket, answering("of the next one"));
@@ -376,7 +401,7 @@ TEST_F(RestartTest, SoIsOneWhoseDaemonIsToldToEnd) {
   auto answer = start_compile(30);
   ::unlink(socket.c_str());
   over.count_down();
-  reconnects.get_future().wait();
+  expect_that_it_reconnects();
   daemon.reset();
   const FakeDaemon next(socket, answering("of the next one"));
   const auto got = answer.get();
@@ -385,13 +410,30 @@ TEST_F(RestartTest, SoIsOneWhoseDaemonIsToldToEnd) {
 }
 
 TEST_F(RestartTest, NobodyComesBackIsUnreachableWithinTheSilenceAllowed) {
-  auto answer = start_compile(1.5);
+  auto answer = start_compile(3);
   std::thread ends([&] { daemon.reset(); });
   const auto got = answer.get();
   over.count_down();
   ends.join();
   EXPECT_EQ(got.kind(), ErrorKind::kUnreachable) << got.text();
-  EXPECT_THAT(got.text(), HasSubstr("no other came within 2 s"));
+  EXPECT_THAT(got.text(), HasSubstr("no other came within 3 s"));
+}
+
+// Ticks come a second apart at least, however slow the machine is: more of them than seconds tell of a second wait.
+TEST_F(RestartTest, OneThatComesAndGoesAgainProlongsNothing) {
+  int ticks = 0;
+  std::thread flap;
+  on_tick = [&] {
+    if (++ticks == 2) flap = std::thread([&] { listen_for_one_connection(); });
+  };
+  auto answer = start_compile(2.5);
+  std::thread ends([&] { daemon.reset(); });
+  const auto got = answer.get();
+  over.count_down();
+  ends.join();
+  if (flap.joinable()) flap.join();
+  EXPECT_EQ(got.kind(), ErrorKind::kUnreachable) << got.text();
+  EXPECT_LE(ticks, 3);
 }
 
 TEST_F(RpcTest, ARefusalByADaemonThatDrainsIsTheAnswer) {
@@ -467,7 +509,7 @@ TEST_F(RpcTest, ShortCallsKeepToTheirLimits) {
 
 TEST_F(RpcTest, ADaemonOfAnOlderProtocolSaysSkewForCallsItLacks) {
   FakeDaemon daemon(socket, answering("x"));
-  const auto drained = client()->drain({.seconds = 10});  // the fake has no Drain
+  const auto drained = client()->drain({.seconds = 60});  // the fake has no Drain
   ASSERT_FALSE(drained);
   EXPECT_EQ(drained.error().kind, ErrorKind::kVersionSkew);
 }
@@ -475,13 +517,13 @@ TEST_F(RpcTest, ADaemonOfAnOlderProtocolSaysSkewForCallsItLacks) {
 TEST_F(RpcTest, QueriesAreJson) {
   FakeDaemon daemon(socket, {.counters = {{"requests", 5'000'000'000}, {"hits", 2}}});
   const auto owner = client();
-  const auto stats = owner->query("stats", {.seconds = 5});
+  const auto stats = owner->query("stats", {.seconds = 60});
   ASSERT_TRUE(stats) << common::to_line(stats.error());
   EXPECT_EQ(*stats, R"({"hits":2,"requests":5000000000})");
-  const auto hello = owner->query("hello", {.seconds = 5});
+  const auto hello = owner->query("hello", {.seconds = 60});
   ASSERT_TRUE(hello);
   EXPECT_THAT(*hello, HasSubstr(R"("version":"fake")"));
-  EXPECT_EQ(owner->query("weather", {.seconds = 5}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(owner->query("weather", {.seconds = 60}).error().kind, ErrorKind::kUsage);
 }
 
 TEST_F(RpcTest, ManyThreadsShareOneClient) {
