@@ -1,5 +1,4 @@
 // jitc daemon: start, stop, status.
-#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,7 +18,6 @@ using common::ErrorKind;
 using common::fail;
 
 constexpr double kQuerySeconds = 2;
-constexpr double kLookAgainSeconds = 3600;
 
 struct Options {
   double timeout = 60;
@@ -37,14 +35,10 @@ common::Result<void> wait_for_drained(const Context& context, const LockHolder& 
   if (!drains(context)) return {};
   const std::string who = "pid " + std::to_string(holder.pid);
   say("jitc: " + who + " is draining; waiting for its end\n");
-  for (;;) {
-    const auto ended = wait_readable({holder.process.get()}, deadline, kLookAgainSeconds);
-    if (ended && *ended > 0) return {};
-    if (ended) continue;
-    if (ended.error().kind != ErrorKind::kTimedOut) return std::unexpected(ended.error());
-    return fail(ErrorKind::kDraining, "the daemon is draining and has not ended yet; no other was started", who,
-                "wait for what it compiles ('jitc jobs'), or end it at once with 'jitc daemon stop'");
-  }
+  auto ended = wait_for_end(holder, deadline);
+  if (ended || ended.error().kind != ErrorKind::kTimedOut) return ended;
+  return fail(ErrorKind::kDraining, "the daemon is draining and has not ended yet; no other was started", who,
+              "wait for what it compiles ('jitc jobs'), or end it at once with 'jitc daemon stop'");
 }
 
 int start(const Options& options) {
@@ -67,20 +61,12 @@ int stop(const Options& options) {
   const Deadline deadline(options.timeout);
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
-  const auto holder = lock_holder(context->runtime_dir);
-  if (!holder) {
-    std::fprintf(stderr, "jitc: no daemon runs in %s\n", context->runtime_dir.c_str());
-    return 0;
-  }
+  const auto holder = find_daemon(*context);
+  if (!holder) return 0;
   const std::string who = "pid " + std::to_string(holder->pid);
   if (::syscall(SYS_pidfd_send_signal, holder->process.get(), SIGTERM, nullptr, 0) != 0 && errno != ESRCH)
     return report(common::fail_errno(ErrorKind::kRefused, errno, "the daemon cannot be signalled", who).error());
-  pollfd ended = {holder->process.get(), POLLIN, 0};
-  int got = 0;
-  do {
-    got = ::poll(&ended, 1, deadline.limited() ? deadline.milliseconds(3600) : -1);
-  } while (got < 0 && errno == EINTR);
-  if (got == 0)
+  if (!wait_for_end(*holder, deadline))
     return report(fail(ErrorKind::kTimedOut, "the daemon was told to end and has not yet", who,
                        "wait, or look into jitcd.log in " + context->runtime_dir)
                       .error());

@@ -14,7 +14,6 @@ namespace {
 using common::Result;
 
 constexpr double kQuerySeconds = 10;
-constexpr double kShowSeconds = 1;
 
 struct Options {
   std::vector<std::string> ids;
@@ -31,13 +30,15 @@ Result<std::vector<JobInfo>> ask_for_jobs(const Context& context, const Deadline
   return jobs_of(*answer);
 }
 
+void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
 int list(const Options& options) {
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
   const auto answer = ask(*context, "jobs", kQuerySeconds);
   if (!answer) return report(answer.error());
   const std::string text = options.json ? *answer + "\n" : jobs_table(jobs_of(*answer), locale_is_utf8());
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  put(text);
   if (is_draining(*answer)) say("jitc: the daemon is draining: it ends when these have\n");
   return 0;
 }
@@ -62,10 +63,14 @@ int cancel(const Options& options) {
   int code = 0;
   for (const auto& id : options.ids) {
     const auto job = cancel_one(*context, id);
-    if (job) {
-      std::printf("cancelled %s\n", description(*job, locale_is_utf8()).c_str());
-    } else if (const int failed = report(job.error()); code == 0) {
-      code = failed;
+    if (!job) {
+      const int failed = report(job.error());
+      if (code == 0) code = failed;
+    }
+    if (options.json) {
+      put(cancelled_json(id, job) + "\n");
+    } else if (job) {
+      put("cancelled " + description(*job, locale_is_utf8()) + "\n");
     }
     if (interrupted()) break;
   }
@@ -79,14 +84,11 @@ void show_left(const Context& context, const Deadline& deadline, bool progress) 
   std::fprintf(stderr, "jitc: draining, %td running, %td queued\n", std::ssize(*jobs) - queued, queued);
 }
 
-// Until the daemon has ended; what is left is told once a second.
-Result<void> wait_for_end(const Context& context, const LockHolder& holder, const Deadline& deadline, bool progress) {
-  for (;;) {
-    const auto ended = wait_readable({holder.process.get()}, deadline, kShowSeconds);
-    if (!ended) return std::unexpected(ended.error());
-    if (*ended > 0) return {};
-    show_left(context, deadline, progress);
-  }
+// Standard error for people, the object for scripts.
+int say_state(const Options& options, const char* state, const Context& context, pid_t pid) {
+  if (pid != 0) std::fprintf(stderr, "jitc: %s, pid %d\n", state, pid);
+  if (options.json) put(drain_json(state, context.runtime_dir, pid) + "\n");
+  return 0;
 }
 
 int drain(const Options& options) {
@@ -94,25 +96,19 @@ int drain(const Options& options) {
   watch_interrupts();
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
-  const auto holder = lock_holder(context->runtime_dir);
-  if (!holder) {
-    std::fprintf(stderr, "jitc: no daemon runs in %s\n", context->runtime_dir.c_str());
-    return 0;
-  }
+  const auto holder = find_daemon(*context);
+  if (!holder) return say_state(options, "not running", *context, 0);
   const auto limits = short_call(*context, kQuerySeconds, deadline);
   auto told = daemon_client(*context).drain(limits);
   if (!told) return report(explained(*context, std::move(told.error()), limits, deadline));
-  if (options.no_wait) {
-    std::fprintf(stderr, "jitc: draining, pid %d\n", holder->pid);
-    return 0;
-  }
+  if (options.no_wait) return say_state(options, "draining", *context, holder->pid);
   const bool progress = context->settings.text("progress") != "0";
-  if (auto ended = wait_for_end(*context, *holder, deadline, progress); !ended) {
+  const auto tell = [&] { show_left(*context, deadline, progress); };
+  if (auto ended = wait_for_end(*holder, deadline, tell); !ended) {
     ended.error().remedy = "the daemon goes on draining; 'jitc jobs' shows what it waits for, 'jitc cancel' ends it";
     return report(ended.error());
   }
-  std::fprintf(stderr, "jitc: drained, pid %d\n", holder->pid);
-  return 0;
+  return say_state(options, "drained", *context, holder->pid);
 }
 
 CLI::App* add(CLI::App& app, Action& action, const char* name, const char* help, int (*run)(const Options&),
@@ -136,6 +132,7 @@ void add_cancel(CLI::App& app, Action& action) {
   auto* command = add(app, action, "cancel", "end a compile, for all that wait for it", cancel, options);
   command->add_option("ID", options->ids, "the number of a flight, or the first digits of its key: see 'jitc jobs'")
       ->required();
+  command->add_flag("--json", options->json, "one JSON object for each ID");
   command->footer("What waits for it fails with CANCELLED (exit code 9). Exit code 2: no such compile waits or runs.");
 }
 
@@ -143,6 +140,7 @@ void add_drain(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* command = add(app, action, "drain", "end the daemon once it has finished what it took on", drain, options);
   command->add_flag("--no-wait", options->no_wait, "return as soon as the daemon knows");
+  command->add_flag("--json", options->json, "one JSON object");
   add_timeout(*command, options->timeout, "seconds to wait for its end; 0: no end");
   command->footer("Meanwhile it serves what is in the store, and refuses what would have to be compiled.");
 }

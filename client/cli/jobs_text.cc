@@ -15,6 +15,7 @@ namespace {
 using common::ErrorKind;
 using common::fail;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 constexpr std::size_t kShownDigits = 12;  // of a key
 constexpr std::size_t kFewestDigits = 4;
@@ -26,6 +27,11 @@ std::optional<std::uint64_t> flight_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+// Names need not be UTF-8.
+std::string one_line(const ordered_json& object) {
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string row(const std::string& flight, const std::string& key, const std::string& phase, const std::string& seconds,
@@ -76,6 +82,26 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, bool utf8) {
 std::string description(const JobInfo& job, bool utf8) {
   return "flight " + std::to_string(job.flight) + ", " + printable(job.name, utf8) + " (" + phase_text(job) + ", " +
          std::to_string(job.waiters) + " waiting)";
+}
+
+std::string cancelled_json(const std::string& id, const common::Result<JobInfo>& job) {
+  ordered_json object = {{"id", id}};
+  if (!job) {
+    object["error"] = ordered_json::parse(common::to_json(job.error()));
+    return one_line(object);
+  }
+  object["flight"] = job->flight;
+  object["key"] = job->key;
+  object["name"] = job->name;
+  object["phase"] = job->phase;
+  object["waiters"] = job->waiters;
+  return one_line(object);
+}
+
+std::string drain_json(const std::string& state, const std::string& runtime_dir, std::int64_t pid) {
+  ordered_json object = {{"state", state}, {"runtime_dir", runtime_dir}};
+  if (pid != 0) object["pid"] = pid;
+  return one_line(object);
 }
 
 common::Result<JobInfo> find_job(const std::vector<JobInfo>& jobs, std::string_view id, bool utf8) {

@@ -33,6 +33,12 @@ std::string phase_text(const JobInfo& job);
 // "flight 7, kernel.c (running, 3 waiting)"
 std::string description(const JobInfo& job, bool utf8);
 
+// What `jitc cancel --json` says of an ID: the compile that was ended, as it was before, or why none was.
+std::string cancelled_json(const std::string& id, const common::Result<JobInfo>& job);
+
+// What `jitc drain --json` says: "draining", "drained" or "not running"; `pid` 0: there is no daemon.
+std::string drain_json(const std::string& state, const std::string& runtime_dir, std::int64_t pid);
+
 // Which one somebody means by the number of its flight, or by the first digits (four at least) of its key, in either
 // case. kUsage when none fits, or several do.
 common::Result<JobInfo> find_job(const std::vector<JobInfo>& jobs, std::string_view id, bool utf8);

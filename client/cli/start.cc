@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 
 #include "client/rpc/spawn.h"
@@ -28,6 +29,7 @@ using common::Result;
 constexpr double kStartSeconds = 60;
 constexpr int kStartAttempts = 5;
 constexpr double kLookAgainSeconds = 0.1;
+constexpr double kShowSeconds = 1;
 
 Fd open_process(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
@@ -130,6 +132,21 @@ std::optional<LockHolder> lock_holder(const std::string& runtime_dir) {
   auto named = process_named_in_lock(runtime_dir, file);
   if (!named || !has_open(named->pid, file)) return std::nullopt;
   return named;
+}
+
+std::optional<LockHolder> find_daemon(const Context& context) {
+  auto holder = lock_holder(context.runtime_dir);
+  if (!holder) std::fprintf(stderr, "jitc: no daemon runs in %s\n", context.runtime_dir.c_str());
+  return holder;
+}
+
+Result<void> wait_for_end(const LockHolder& holder, const Deadline& deadline, const std::function<void()>& meanwhile) {
+  for (;;) {
+    const auto ended = wait_readable({holder.process.get()}, deadline, kShowSeconds);
+    if (!ended) return std::unexpected(ended.error());
+    if (*ended > 0) return {};
+    if (meanwhile) meanwhile();
+  }
 }
 
 Result<void> ensure_daemon(const Context& context, bool may_start, const Deadline& deadline) {

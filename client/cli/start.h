@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@ struct LockHolder {
 };
 // The daemon that holds the directory's lock; nothing when none does.
 std::optional<LockHolder> lock_holder(const std::string& runtime_dir);
+// The same for who ends a daemon: when none runs, standard error says so.
+std::optional<LockHolder> find_daemon(const Context& context);
+// Waits for its end: kCancelled after an interrupt, kTimedOut after the deadline. `meanwhile` is called once a second.
+common::Result<void> wait_for_end(const LockHolder& holder, const Deadline& deadline,
+                                  const std::function<void()>& meanwhile = {});
 
 // A daemon serves when this returns: the one that does already, else one that is started when `may_start`. Several
 // processes may call it at once; one daemon is the result.

@@ -24,6 +24,20 @@ double age_of(pid_t pid) {
 
 }  // namespace
 
+nlohmann::json json_of(const State& state, const Context& context) {
+  nlohmann::json object = {{"daemon", nlohmann::json::parse(state.hello)},
+                           {"stats", nlohmann::json::parse(state.stats)},
+                           {"jobs", nlohmann::json::parse(state.jobs)["jobs"]},
+                           {"runtime_dir", context.runtime_dir},
+                           {"socket", context.socket()}};
+  if (state.uptime_seconds >= 0) object["daemon"]["uptime_seconds"] = state.uptime_seconds;
+  return object;
+}
+
+std::string to_line(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 common::Result<State> ask_state(const Context& context, double patience) {
   State state;
   for (const auto& [what, answer] :

@@ -1,6 +1,7 @@
 // What a daemon says of itself now, for those who look at it.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "client/cli/context.h"
@@ -11,6 +12,10 @@ struct State {
   std::string hello, jobs, stats;  // JSON objects, as rpc::Daemon::query gives them
   double uptime_seconds = -1;      // below 0: not known
 };
+// One JSON object: what the daemon says of itself under `daemon`, with what only its clients know; `jobs`, `stats`.
+nlohmann::json json_of(const State& state, const Context& context);
+// It in one line.
+std::string to_line(const nlohmann::json& object);
 // `patience`: seconds after which it gives up.
 common::Result<State> ask_state(const Context& context, double patience);
 

@@ -18,17 +18,6 @@ struct Options {
   SettingFlags settings;
 };
 
-// What the daemon says of itself under `daemon`, with what only its clients know.
-std::string json_of(const State& state, const Context& context) {
-  nlohmann::json object = {{"daemon", nlohmann::json::parse(state.hello)},
-                           {"stats", nlohmann::json::parse(state.stats)},
-                           {"jobs", nlohmann::json::parse(state.jobs)["jobs"]},
-                           {"runtime_dir", context.runtime_dir},
-                           {"socket", context.socket()}};
-  if (state.uptime_seconds >= 0) object["daemon"]["uptime_seconds"] = state.uptime_seconds;
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
 int run(const Options& options, bool again) {
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
@@ -36,7 +25,7 @@ int run(const Options& options, bool again) {
   return watch(how, [&](const Screen& screen) -> common::Result<std::string> {
     const auto state = ask_state(*context, again ? kWatchQuerySeconds : kQuerySeconds);
     if (!state) return std::unexpected(state.error());
-    if (options.json) return json_of(*state, *context);
+    if (options.json) return to_line(json_of(*state, *context));
     const std::string text = status_text(state->hello, state->jobs, state->stats, state->uptime_seconds, screen.utf8);
     return clipped(text + "socket     " + printable(context->socket(), screen.utf8) + "\n", screen);
   });

@@ -1,5 +1,6 @@
 // jitc top: what runs and waits, renewed every second.
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "client/cli/state.h"
 #include "client/cli/top_text.h"
@@ -32,6 +33,11 @@ int run(const Options& options, bool plain_is_once) {
     view.uptime_seconds = state->uptime_seconds;
     rate.add(now_seconds(), view.compiles_started);
     view.compiles_per_minute = rate.per_minute(view.uptime_seconds);
+    if (how.in_lines) {
+      auto object = json_of(*state, *context);
+      object["compiles_per_minute"] = view.compiles_per_minute;
+      return to_line(object);
+    }
     return top_text(view, screen);
   });
 }
@@ -45,6 +51,7 @@ void add_top(CLI::App& app, Action& action) {
   top->add_option("--count", options->watch.count, "end after so many looks; 0: on a terminal no end, else one")
       ->capture_default_str()
       ->type_name("N");
+  top->add_flag("--json", options->watch.in_lines, "one JSON object for each look, a line each");
   options->settings.add(*top, {"runtime_dir"});
   top->callback([options, top, &action] {
     const bool plain_is_once = top->count("--interval") == 0 && options->watch.count == 0;

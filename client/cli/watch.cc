@@ -158,7 +158,7 @@ int watch_plainly(const Watch& options, const std::function<common::Result<std::
     const auto text = render({.utf8 = locale_is_utf8()});
     due = Clock::now() + std::chrono::duration_cast<Clock::duration>(interval);
     if (!text) return interrupted() && options.count == 0 ? 0 : report(text.error());
-    if (shown > 0) put("\n");
+    if (shown > 0 && !options.in_lines) put("\n");
     put(*text);
     if (std::ferror(stdout) != 0) return 0;  // main() says so
   }
@@ -169,7 +169,7 @@ int watch_plainly(const Watch& options, const std::function<common::Result<std::
 
 int watch(const Watch& options, const std::function<common::Result<std::string>(const Screen&)>& render) {
   watch_interrupts();
-  const bool in_place = stdout_is_terminal() && options.count == 0;
+  const bool in_place = stdout_is_terminal() && options.count == 0 && !options.in_lines;
   return in_place ? watch_terminal(options.interval, render) : watch_plainly(options, render);
 }
 

@@ -11,8 +11,9 @@
 namespace jitc::cli {
 
 struct Watch {
-  double interval = 1;  // seconds
-  unsigned count = 0;   // texts; 0: no end
+  double interval = 1;    // seconds
+  unsigned count = 0;     // texts; 0: no end
+  bool in_lines = false;  // each text is a line, for programs: nothing between them, and no screen on a terminal
 };
 
 // `render` makes the text, printable and within the screen, on this thread. An error of its first call is the answer;

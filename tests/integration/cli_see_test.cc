@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <regex>
+#include <sstream>
 
 #include "tests/support/command.h"
 #include "tests/support/prometheus_text.h"
@@ -73,7 +74,7 @@ TEST_F(CliSeeTest, QEndsTopAlthoughTheDaemonHangs) {
   const std::string shown = terminal.wait_for(hangs, kPatience);
   EXPECT_TRUE(std::regex_search(shown, hangs)) << shown;
   terminal.type("q");
-  EXPECT_EQ(top->wait(20).exit_code, 0);
+  EXPECT_EQ(top->wait().exit_code, 0);
   EXPECT_TRUE(terminal.is_usual());
   EXPECT_EQ(::kill(pid, SIGCONT), 0);
 }
@@ -183,6 +184,57 @@ TEST_F(CliSeeTest, StatusIsAlsoJson) {
   EXPECT_EQ(status["jobs"], json::array());
   EXPECT_EQ(status["socket"], socket);
   EXPECT_EQ(jitc({"status", "--json", "--watch"}).exit_code, 2);
+}
+
+std::vector<json> lines_of(const std::string& text) {
+  std::vector<json> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(json::parse(line, nullptr, false));
+  return lines;
+}
+
+TEST_F(CliSeeTest, TopIsAlsoAnObjectForEachLook) {
+  ASSERT_EQ(jitc({"submit", write("f.c", kSource)}).exit_code, 0);
+  EXPECT_EQ(lines_of(jitc({"top", "--json"}).out).size(), 1u);
+  const auto looks = lines_of(jitc({"top", "--json", "--interval=0.1", "--count=3"}).out);
+  ASSERT_EQ(looks.size(), 3u) << "a line each, and none between them";
+  for (const auto& look : looks) {
+    ASSERT_TRUE(look.is_object());
+    EXPECT_EQ(look["daemon"]["pid"], std::stoi(read(runtime + "/" + common::kLockName)));
+    EXPECT_EQ(look["stats"]["compiles_started"], 1);
+    EXPECT_EQ(look["jobs"], json::array());
+  }
+  EXPECT_GT(looks[0]["compiles_per_minute"], 0);
+  EXPECT_EQ(looks[2]["compiles_per_minute"], 0) << "none since the first look";
+}
+
+TEST_F(CliSeeTest, OnATerminalJsonIsLinesToo) {
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  testing::PseudoTerminal terminal;
+  if (!terminal) GTEST_SKIP() << "no pseudo-terminals here";
+  const auto top = on(terminal, "top --json --interval=0.1");
+  const std::regex two("^\\{[^\r\n]*\\}\r\n\\{[^\r\n]*\\}\r\n");
+  const std::string shown = terminal.wait_for(two, kPatience);
+  EXPECT_TRUE(std::regex_search(shown, two)) << shown;
+  terminal.type("\x03");
+  EXPECT_EQ(top->wait().exit_code, 0);
+}
+
+TEST_F(CliSeeTest, CancelAndDrainSpeakJson) {
+  const auto none = jitc({"drain", "--json"});
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_EQ(json::parse(none.out), (json{{"state", "not running"}, {"runtime_dir", runtime}}));
+  ASSERT_EQ(jitc({"daemon", "start"}).exit_code, 0);
+  const pid_t pid = std::stoi(read(runtime + "/" + common::kLockName));
+  const auto cancelled = jitc({"cancel", "--json", "4711", "4712"});
+  EXPECT_EQ(cancelled.exit_code, 2) << cancelled.err;
+  const auto why = lines_of(cancelled.out);
+  ASSERT_EQ(why.size(), 2u) << "each ID has its own line";
+  EXPECT_EQ(why[1]["id"], "4712");
+  EXPECT_EQ(why[1]["error"]["kind"], "USAGE");
+  const auto drained = jitc({"drain", "--json"});
+  EXPECT_EQ(drained.exit_code, 0) << drained.err;
+  EXPECT_EQ(json::parse(drained.out), (json{{"state", "drained"}, {"runtime_dir", runtime}, {"pid", pid}}));
 }
 
 }  // namespace

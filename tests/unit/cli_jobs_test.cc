@@ -60,6 +60,24 @@ TEST(JobsText, IsPrintableWhateverTheNames) {
   EXPECT_EQ(jobs_table(jobs, false).find('\xc3'), std::string::npos);
 }
 
+TEST(JobsText, HasAnObjectForWhatWasCancelledOrWhyNot) {
+  const std::vector<JobInfo> jobs = {
+      {.flight = 7, .key = "12ab", .name = "gr\xf6.c", .phase = "running", .waiters = 3}};
+  EXPECT_EQ(cancelled_json("12ab", jobs[0]),
+            "{\"id\":\"12ab\",\"flight\":7,\"key\":\"12ab\",\"name\":\"gr\xEF\xBF\xBD.c\",\"phase\":\"running\","
+            "\"waiters\":3}")
+      << "a name need not be UTF-8";
+  const std::string none = cancelled_json("8", find_job(jobs, "8", true));
+  EXPECT_THAT(none, HasSubstr(R"({"id":"8","error":{)"));
+  EXPECT_THAT(none, HasSubstr(R"("kind":"USAGE")"));
+  EXPECT_EQ(none.find('\n'), std::string::npos);
+}
+
+TEST(JobsText, HasAnObjectForADrain) {
+  EXPECT_EQ(drain_json("drained", "/run/j", 12), R"({"state":"drained","runtime_dir":"/run/j","pid":12})");
+  EXPECT_EQ(drain_json("not running", "/run/j", 0), R"({"state":"not running","runtime_dir":"/run/j"})");
+}
+
 TEST(IsDraining, IsWhatTheDaemonSays) {
   EXPECT_TRUE(is_draining(R"({"jobs":[],"draining":true})"));
   EXPECT_FALSE(is_draining(R"({"jobs":[],"draining":false})"));
