@@ -305,12 +305,13 @@ void add_text(Outcome& outcome, const std::string& log) {
   if (outcome.finished.diagnostics().empty()) *outcome.finished.mutable_diagnostics() = diagnostics_in(log);
 }
 
-// Preprocesses and inspects; counts are in the outcome when it is DONE.
-Outcome prepare(const Job& job) {
+// Preprocesses and inspects; counts are in the outcome when it is DONE. `is_clang`: which front end the compiler has.
+Outcome prepare(const Job& job, bool& is_clang) {
   if (const auto checked = check_inputs(job); !checked) return refused(checked.error());
   auto ran = run_step(job.start, Step::kPreprocess);
   if (!ran) return broken(ran.error());
   const std::vector<std::string> directories = include_directories_in(ran->log);
+  is_clang = is_of_clang(ran->log);
   ran->log = without_verbose_lines(ran->log);
   if (auto failure = failure_of(job.start, *ran)) {
     add_text(*failure, ran->log);
@@ -334,9 +335,13 @@ Outcome compile_external(const Job& job) {
     return failed(Finished::REFUSED, names.error().thing + ": " + names.error().message + "; " + names.error().remedy);
   }
   if (const auto written = write_inputs(job); !written) return broken(written.error());
-  Outcome prepared = prepare(job);
+  bool is_clang = false;
+  Outcome prepared = prepare(job, is_clang);
   if (prepared.finished.outcome() != Finished::DONE) return prepared;
-  const auto ran = run_step(job.start, Step::kCompile);
+  v1::WorkerCommand::Start start = job.start;
+  // With -pedantic it complains of the line markers that it wrote itself.
+  if (is_clang) start.add_flags("-Wno-gnu-line-marker");
+  const auto ran = run_step(start, Step::kCompile);
   if (!ran) return broken(ran.error());
   auto failure = failure_of(job.start, *ran);
   Outcome outcome = failure ? std::move(*failure) : take_output(ran->log);

@@ -412,6 +412,10 @@ std::vector<std::string> include_directories_in(std::string_view log) {
   return directories;
 }
 
+bool is_of_clang(std::string_view log) {
+  return log.substr(0, log.find(kListBegin)).find("clang -cc1 version ") != std::string_view::npos;
+}
+
 std::string without_verbose_lines(std::string_view log) {
   if (const std::size_t end = log.find(kListEnd); end != std::string_view::npos) {
     log.remove_prefix(end + kListEnd.size());

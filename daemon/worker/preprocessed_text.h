@@ -29,6 +29,8 @@ common::Result<void> check_preprocessed(const std::string& text, std::span<const
 
 // What `CC -v -E` lists between its two well-known lines, which come before the first line of the source is read.
 std::vector<std::string> include_directories_in(std::string_view log);
+// Does it, by its lines before the first one of the source is read, come from a compiler whose front end is Clang's?
+bool is_of_clang(std::string_view log);
 // The log without what -v adds around the diagnostics.
 std::string without_verbose_lines(std::string_view log);
 

@@ -213,6 +213,21 @@ TEST_F(ExternalCompilerTest, PrintedTextsPassWithTheirGuard) {
   }
 }
 
+TEST_F(ExternalCompilerTest, StrictFlagsConcernTheSourceAlone) {
+  const char* source = "#include <math.h>\nextern double f(double);\ndouble f(double x) { return sin(x); }\n";
+  for (const char* compiler : {"", "/usr/bin/gcc", "/usr/lib/llvm-19/bin/clang"}) {
+    if (*compiler != '\0' && !std::filesystem::exists(compiler)) continue;
+    auto start = WorkerClient::request({"-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"});
+    start.set_compiler_path(compiler);
+    const Answer answer = worker_.compile(source, start);
+    EXPECT_EQ(answer.finished.outcome(), Finished::DONE) << compiler << answer.finished.DebugString();
+    EXPECT_EQ(answer.finished.diagnostics_size(), 0) << compiler;
+    for (const std::string& flag : answer.finished.flags_used()) EXPECT_EQ(flag.find("line-marker"), std::string::npos);
+    const Answer extension = worker_.compile("int f(void) { int a[0]; return sizeof a; }\n", start);
+    EXPECT_EQ(extension.finished.outcome(), Finished::INVALID_SOURCE) << compiler << " is not pedantic any more";
+  }
+}
+
 TEST_F(ExternalCompilerTest, WordsOfTheSourceDecideNothing) {
   for (const char* line : {"/* bad value */ return y;", "/* std::bad_alloc */ return y;",
                            "/* signal terminated program */ return y; /* undefined reference to x */"}) {
