@@ -1,5 +1,7 @@
 // Carries out what the scheduler decides: look-ups and publishing on I/O threads, compiles by the worker, answers to
 // the waiters. Everything here runs on the state thread; what comes from elsewhere is posted to it first.
+// In three files: engine.cc has waiters, look-ups, answers and time, engine_compiles.cc compiles and what the worker
+// says of them, engine_memory.cc memory, limits and spares.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // The worker's event loop: takes commands from the daemon, keeps spare children, hands each compile to a child,
 // measures and ends process trees, answers. One thread; it blocks nowhere but in epoll.
+// In three files: worker.cc has the loop and the clock, worker_jobs.cc commands and jobs, worker_children.cc children.
 #pragma once
 
 #include <jitc/v1/worker.pb.h>
@@ -40,6 +41,7 @@ class Worker {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kSamplePeriod{100};
 
   struct Running {
     v1::WorkerCommand::Start start;
