@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -98,6 +101,19 @@ TestDaemon::~TestDaemon() {
 void TestDaemon::signal(int number) const { kill(pid_, number); }
 
 int TestDaemon::wait() {
+  const common::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  pollfd ended = {process.get(), POLLIN, 0};
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  int got = -1;
+  while (got < 0) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    got = poll(&ended, 1, std::max(0, static_cast<int>(left.count())));
+    if (got < 0 && errno != EINTR) break;
+  }
+  if (got == 0) {
+    ADD_FAILURE() << "jitcd, pid " << pid_ << ", has not ended in " << kPatience.count() << " s";
+    kill(pid_, SIGKILL);
+  }
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

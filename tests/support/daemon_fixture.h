@@ -40,7 +40,8 @@ class TestDaemon {
   std::map<std::string, std::uint64_t> stats() const;
   std::vector<pid_t> children() const;  // of the daemon: its worker
   void signal(int number) const;
-  // Waits until it has ended; its exit code, or 128 + the signal.
+  // Waits until it has ended; its exit code, or 128 + the signal. One that does not end within a minute is killed, and
+  // the test fails.
   int wait();
 
  private:
