@@ -58,6 +58,7 @@ Request request_of(const jitc_request& given, const Request& defaults, std::stri
   if (given.compiler && *given.compiler) request.compiler = given.compiler;
   if (given.isa && *given.isa) request.isa_wish = given.isa;
   if (given.abi_tag) request.abi_tag = given.abi_tag;
+  request.exact_flags = given.exact_flags != 0;
   return request;
 }
 

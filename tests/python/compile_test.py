@@ -93,6 +93,29 @@ class Compile(unittest.TestCase):
             self.assertEqual((context.stats["calls"], context.stats["compilers_started"]), (1, 0))
         self.assertEqual(self.node.stats()["compiles_started"], before + 1)
 
+    def test_exact_flags_are_another_request(self):
+        source = "double exact(double x) { return x - 1; }"
+        self.assertEqual(jitc.compile(source).origin, "compiled")
+        exact = jitc.compile(source, exact_flags=True)
+        self.assertEqual((exact.origin, exact.functions["exact"](3.0)), ("compiled", 2.0))
+        self.assertEqual(jitc.compile(source, exact_flags=True).origin, "memory")
+
+    def test_stored_code_for_a_better_cpu_is_refused(self):
+        source = "double native(double x) { return 2 * x; }"
+        self.assertEqual(jitc.compile(source, isa="native").functions["native"](2.0), 4.0)
+        program = f"""import jitc
+            try:
+                jitc.compile({source!r}, isa="native")
+            except jitc.RefusedError as error:
+                print(error.message)
+            print(jitc.compile({source!r}).functions["native"](2.0))"""
+        program = "\n".join(line.removeprefix(12 * " ") for line in program.splitlines())
+        done = subprocess.run([sys.executable, "-B", "-c", program], env={**os.environ, "JITC_TEST_ISA_MASK": "1"}, text=True,
+                              timeout=100, stdout=subprocess.PIPE, check=True)
+        lines = done.stdout.splitlines()
+        self.assertIn(", this CPU has x86-64", lines[0])
+        self.assertEqual(lines[1:], ["4.0"])
+
     def test_broken_source(self):
         with self.assertRaises(jitc.CompileError) as caught:
             jitc.compile("double f(double x) { return x + ; }", name="broken.c")

@@ -223,6 +223,9 @@ typedef struct jitc_request {
    * ranks: the same source with another order of constants computes wrong numbers. */
   const void* manifest;
   size_t manifest_length;
+  /* 1: never compiled with other flags than these. Else, when a compile runs out of memory although it was alone, it is
+   * tried once more at an optimisation level that takes less; what that gives is kept in no store. Part of the key. */
+  int exact_flags;
 } jitc_request;
 
 typedef struct jitc_module jitc_module;

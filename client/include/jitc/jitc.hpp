@@ -107,6 +107,7 @@ struct Request {
   std::string isa;
   std::vector<Header> headers;
   std::string manifest;
+  bool exact_flags = false;
 };
 
 using Progress = jitc_progress;
@@ -183,6 +184,7 @@ class Context {
       value.header_count = headers.size();
       value.manifest = request.manifest.empty() ? nullptr : request.manifest.data();
       value.manifest_length = request.manifest.size();
+      value.exact_flags = request.exact_flags ? 1 : 0;
     }
     static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 

@@ -66,7 +66,7 @@ class Request(ctypes.Structure):
                 ("make_source", SourceCallback), ("make_source_state", c_void_p), ("name", c_char_p),
                 ("flags", POINTER(c_char_p)), ("flag_count", c_size_t), ("compiler", c_char_p),
                 ("abi_tag", c_char_p), ("isa", c_char_p), ("headers", POINTER(Header)), ("header_count", c_size_t),
-                ("manifest", c_char_p), ("manifest_length", c_size_t)]
+                ("manifest", c_char_p), ("manifest_length", c_size_t), ("exact_flags", c_int)]
 
 
 class Block(ctypes.Structure):

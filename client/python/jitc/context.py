@@ -76,7 +76,7 @@ class Context:
     def compile(self, source: Union[str, Problem, Callable[[], Union[str, Problem]]], *, flags: Sequence[str] = (),
                 name: str | None = None, compiler: str | None = None, abi_tag: str | None = None,
                 isa: str | None = None, headers: Mapping[str, str] | None = None, manifest: bytes = b"",
-                **emit: Any) -> Module:
+                exact_flags: bool = False, **emit: Any) -> Module:
         """Compiles (or finds) and loads. Collective: the same module, or the same exception, on every rank.
 
         Args:
@@ -90,12 +90,13 @@ class Context:
             isa: "common" (of all ranks), "native" (of the daemon's node) or a level.
             headers: travel with the request, {name as #include spells it: text}.
             manifest: of C text: the layout of its constants, any bytes; must be equal on all ranks.
+            exact_flags: never at another optimisation level than the flags say, when the compiler runs out of memory.
             emit: of a Problem: the options of Problem.emit.
         """
         failure = options = None
         try:
             source = _made(source)
-            request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest)
+            request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest, exact_flags)
             if not isinstance(source, str):
                 options = source._compile_options(emit)
             elif emit:
@@ -166,7 +167,7 @@ class _Request:
 
     def __init__(self, flags: Sequence[str] = (), name: str | None = None, compiler: str | None = None,
                  abi_tag: str | None = None, isa: str | None = None, headers: Mapping[str, str] | None = None,
-                 manifest: bytes = b"") -> None:
+                 manifest: bytes = b"", exact_flags: bool = False) -> None:
         def text(value: str | None) -> bytes | None:
             return None if value is None else value.encode()
 
@@ -178,7 +179,7 @@ class _Request:
         self.structure = _library.Request(
             size=ctypes.sizeof(_library.Request), name=text(name), flags=array, flag_count=len(flags),
             compiler=text(compiler), abi_tag=text(abi_tag), isa=text(isa), headers=texts, header_count=len(pairs),
-            manifest=manifest or None, manifest_length=len(manifest))
+            manifest=manifest or None, manifest_length=len(manifest), exact_flags=bool(exact_flags))
         self._kept: list[Any] = [array, texts]
 
     def set_source(self, source: str) -> None:
