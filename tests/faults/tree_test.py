@@ -19,7 +19,7 @@ def wait_for_end(processes):
             end = os.pidfd_open(pid)
         except ProcessLookupError:
             continue
-        ended, _, _ = select.select([end], [], [], 30)
+        ended, _, _ = select.select([end], [], [], 60)
         os.close(end)
         assert ended, f"lives on: {pid} {processes[pid]}"
 
@@ -29,7 +29,7 @@ class Tree:
 
     def __init__(self, **settings):
         compiler = os.path.join(BIN, "jitc-fakecc")
-        self.node = Node(BIN, JITC_COMPILERS=compiler, JITC_CC=compiler, JITC_AUTOSTART="0", JITC_TIMEOUT="1s", **settings)
+        self.node = Node(BIN, JITC_COMPILERS=compiler, JITC_CC=compiler, JITC_AUTOSTART="0", JITC_TIMEOUT="2s", **settings)
         self.holds = self.node.scratch / "holds"
         os.mkfifo(self.holds)
 
@@ -61,7 +61,7 @@ def daemon_ends():
             everybody = {pid: command for pid, command in tree.node.processes().items() if pid != tree.client.pid}
             os.kill(tree.daemon, number)
             wait_for_end(everybody)
-            _, errors = tree.client.communicate(timeout=30)
+            _, errors = tree.client.communicate(timeout=60)
             assert tree.client.returncode == 3, errors
             assert not tree.node.processes(), tree.node.processes()
 
@@ -88,7 +88,7 @@ def cancelled():
         flight = tree.node.jitc("jobs").stdout.splitlines()[1].split()[0]
         done = tree.node.jitc("cancel", flight)
         assert done.returncode == 0, done.stderr
-        tree.client.communicate(timeout=30)
+        tree.client.communicate(timeout=60)
         assert tree.client.returncode == 9
         expect_only_the_service(tree)
 

@@ -54,7 +54,7 @@ TEST_F(CliStreamsTest, APipeThatNobodyReadsIsAnErrorAndOneThatIsNotReadWaitsForT
   const std::string pipe = directory.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   Process unread(command({"submit", "-o", pipe, file}), environment);
-  const auto refused = unread.wait(10);
+  const auto refused = unread.wait();
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("nobody reads it"));
   EXPECT_THAT(refused.err, HasSubstr("start the reader"));
@@ -64,7 +64,7 @@ TEST_F(CliStreamsTest, APipeThatNobodyReadsIsAnErrorAndOneThatIsNotReadWaitsForT
   while (::write(writer.get(), bytes.data(), 1) > 0) {
   }
   Process waiting(command({"submit", "--timeout=0.2", "-o", pipe, file}), environment);
-  const auto late = waiting.wait(10);
+  const auto late = waiting.wait();
   EXPECT_EQ(late.exit_code, 6) << late.err;
   EXPECT_THAT(late.err, HasSubstr("within --timeout 0.2"));
 }
@@ -114,7 +114,7 @@ TEST_F(CliStreamsTest, AnInterruptWhileStandardInputIsReadCancels) {
     const common::Fd writer(::open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
     fill(writer);
     process.signal(number);
-    const auto done = process.wait(10);
+    const auto done = process.wait();
     EXPECT_EQ(done.exit_code, 9) << done.err;
     EXPECT_THAT(done.err, HasSubstr("CANCELLED"));
   }
@@ -125,7 +125,7 @@ TEST_F(CliStreamsTest, TheTimeoutCoversStandardInputAndIsNamedAsGiven) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   Process process(redirected("<" + pipe, {"submit", "--timeout=0.50", "-"}), environment);
   const common::Fd writer(::open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
-  const auto done = process.wait(10);
+  const auto done = process.wait();
   EXPECT_EQ(done.exit_code, 6);
   EXPECT_THAT(done.err, HasSubstr("within --timeout 0.5 "));
 }

@@ -102,7 +102,7 @@ TEST(Daemon, HelloSaysWhoAndWhat) {
 std::string raw_call(const TestDaemon& daemon, const std::string& method, const std::string& request) {
   grpc::GenericStub stub(connect_channel(daemon.runtime_dir()));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
   grpc::CompletionQueue queue;
   const auto call = stub.PrepareCall(&context, method, &queue);
   void* tag = nullptr;
