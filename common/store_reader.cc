@@ -30,6 +30,7 @@ ReadOutcome read_entry(const std::string& path, std::string& bytes, std::string*
     }
     if (!fd) continue;
     auto text = read_all(fd.get(), path);
+    if (!text && reason != nullptr) *reason = text.error().message;
     if (!text || text->empty()) continue;
     bytes = std::move(*text);
     return ReadOutcome::kRead;
@@ -49,27 +50,28 @@ std::string artifact_path(const std::string& store, const Digest& key) {
 
 LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, std::string* reason) const {
   std::string corrupt_path;
-  std::string corrupt_reason;
+  std::string corrupt_reason, unread_reason;
   for (const auto& layer : layers_) {
     std::string path = artifact_path(layer, key);
     std::string why;
     const ReadOutcome read = read_entry(path, artifact.bytes, &why);
-    if (read == ReadOutcome::kAbsent) continue;
-    if (read == ReadOutcome::kRead) {
-      auto view = verify_artifact(artifact.bytes);
-      if (view && view->key == key) {
-        artifact.path = std::move(path);
-        artifact.view = *view;
-        return LookupOutcome::kFound;
-      }
-      why = view ? "it is the artifact of another key" : view.error().message;
-    } else {
-      continue;  // not this user's to read: as if absent
+    if (read != ReadOutcome::kRead) {  // what cannot be read is as if absent
+      if (!why.empty()) unread_reason = std::move(why);
+      continue;
+    }
+    auto view = verify_artifact(artifact.bytes);
+    if (view && view->key == key) {
+      artifact.path = std::move(path);
+      artifact.view = *view;
+      return LookupOutcome::kFound;
     }
     corrupt_path = std::move(path);
-    corrupt_reason = std::move(why);
+    corrupt_reason = view ? "it is the artifact of another key" : view.error().message;
   }
-  if (corrupt_path.empty()) return LookupOutcome::kAbsent;
+  if (corrupt_path.empty()) {
+    if (reason != nullptr) *reason = std::move(unread_reason);
+    return LookupOutcome::kAbsent;
+  }
   artifact.path = std::move(corrupt_path);
   if (reason != nullptr) *reason = std::move(corrupt_reason);
   return LookupOutcome::kCorrupt;

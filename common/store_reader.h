@@ -31,7 +31,8 @@ class StoreReader {
   explicit StoreReader(std::vector<std::string> layers) : layers_(std::move(layers)) {}
   // Fills `artifact` when found. A first read of 0 bytes or ESTALE is tried again a bounded number of times, then
   // counts as absent. A file that does not verify (or is not of this key) is kCorrupt with its path in `artifact.path`
-  // and the reason in `reason`, if no other layer has a good one.
+  // and the reason in `reason`, if no other layer has a good one. kAbsent has a reason when there is one that cannot be
+  // read.
   LookupOutcome look_up(const Digest& key, StoredArtifact& artifact, std::string* reason = nullptr) const;
   const std::vector<std::string>& layers() const { return layers_; }
 

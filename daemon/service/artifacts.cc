@@ -144,7 +144,8 @@ void Artifacts::keep(const common::Digest& key, const std::string& elf, const st
   std::string reason;
   if (store_->look_up(key, artifact, &reason) != common::LookupOutcome::kFound) {
     return refused(
-        {common::ErrorKind::kStoreUnavailable, "what was published cannot be read back: " + reason, *published},
+        {common::ErrorKind::kStoreUnavailable,
+         "what was published cannot be read back: " + (reason.empty() ? "it is not there" : reason), *published},
         product);
   }
   // A read-only layer's, which cannot be moved, or that of a writer who was faster.

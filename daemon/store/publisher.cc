@@ -130,9 +130,18 @@ int Publisher::link_or_rename(const std::string& temp, const std::string& path) 
 // Two who saw the same broken entry race here: between the slower one's look and its move, the faster one may have
 // moved the broken entry and published a good one. The slower one then moves the good one; nothing is lost, because it
 // looks at what it moved and gives it back (unless a third has published in between: then there is one, as good).
+//
+// A file that cannot be read now (EIO, ESTALE, another user's) may be whole: it stays where it is.
 bool Publisher::quarantine(const Digest& key) {
-  if (is_good(key)) return false;
+  common::StoredArtifact artifact;
+  const auto outcome = common::StoreReader({directories_.store()}).look_up(key, artifact);
+  if (outcome == common::LookupOutcome::kFound) return false;
   const std::string path = common::artifact_path(directories_.store(), key);
+  if (outcome == common::LookupOutcome::kAbsent) {
+    FileInfo entry;
+    if (const int error = files_.status(path, entry); error != 0) return error == -ENOENT;  // somebody else moved it
+    if (entry.regular) return false;
+  }
   std::string away;
   const int error = move_away(path, key, away);
   if (error == 0) {
