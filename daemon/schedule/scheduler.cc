@@ -367,11 +367,16 @@ Actions Scheduler::publish_done(Time, FlightId id) {
 }
 
 Actions Scheduler::cancel(Time now, FlightId id) {
+  const auto found = state_->flights.find(id);
+  return found == state_->flights.end() ? Actions{} : give_up(now, id, cancelled_error(found->second.first.name));
+}
+
+Actions Scheduler::give_up(Time now, FlightId id, const Error& error) {
   Actions actions;
   const auto found = state_->flights.find(id);
   if (found == state_->flights.end() || found->second.stopping) return actions;
   Flight& flight = found->second;
-  state_->answer_all(flight, Answer::Kind::kError, cancelled_error(flight.first.name), actions);
+  state_->answer_all(flight, Answer::Kind::kError, error, actions);
   if (flight.phase == Phase::kPublishing) return actions;  // it is made: others will find it
   state_->end_without_waiters(now, flight, actions);
   state_->admit(now, actions);

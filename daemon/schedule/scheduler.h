@@ -148,8 +148,9 @@ class Scheduler {
   Actions look_up_done(Time now, FlightId flight, bool hit);
   Actions compile_done(Time now, FlightId flight, const CompileOutcome& outcome);
   Actions publish_done(Time now, FlightId flight);
-  Actions cancel(Time now, FlightId flight);  // for every waiter
-  Actions drain(Time now);                    // refuses new compiles from now on; look-ups still answer hits
+  Actions cancel(Time now, FlightId flight);                               // for every waiter
+  Actions give_up(Time now, FlightId flight, const common::Error& error);  // likewise, with this answer
+  Actions drain(Time now);  // refuses new compiles from now on; look-ups still answer hits
   Actions set_limits(Time now, const Limits& limits);
   Actions tick(Time now);  // graces and remembered failures that ended, ageing
   // What another daemon saw a compile take corrects predictions as if it had been seen here.

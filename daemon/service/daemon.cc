@@ -212,6 +212,7 @@ EngineOptions Daemon::engine_options() {
   options.limits.failure_memory = schedule::Seconds(settings.seconds("failure_memory"));
   options.limits.crash_tries = static_cast<std::uint32_t>(settings.count("tries"));
   options.cpu_seconds = static_cast<std::uint32_t>(std::max(1.0, settings.seconds("cpu_limit")));
+  options.store_patience = schedule::Seconds(settings.seconds("timeout"));
   options.include_roots = settings.list("include_roots");
   options.confirm = [this](const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then) {
     confirm(prepared, std::move(then));

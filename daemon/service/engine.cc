@@ -16,6 +16,11 @@ constexpr std::uint32_t kShortQueue = 256;  // so many may be numbered whenever 
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+Error silent_store_error(const std::string& name) {
+  return {ErrorKind::kTimedOut, "the daemon waits for the store, which does not answer", name,
+          "is a file system hung? 'jitc config' shows where the store is"};
+}
+
 }  // namespace
 
 Engine::Engine(asio::io_context& state, asio::thread_pool& io, Artifacts& artifacts, WorkerLink& worker,
@@ -107,15 +112,19 @@ void Engine::carry_out(schedule::Actions actions) {
 }
 
 void Engine::run(schedule::LookUp& action) {
+  if (const auto entry = flights_.find(action.flight); entry != flights_.end())
+    entry->second.at_the_store = Clock::now();
   asio::post(io_, [this, flight = action.flight, key = action.key] {
     asio::post(state_, [this, flight, product = artifacts_.look_up(key)] { looked_up(flight, product); });
   });
 }
 
 void Engine::looked_up(FlightId id, std::shared_ptr<const Product> product) {
+  store_answered_ = Clock::now();
   const auto entry = flights_.find(id);
   if (entry == flights_.end()) return;
   const bool hit = product != nullptr;
+  entry->second.at_the_store.reset();
   entry->second.product = std::move(product);
   auto actions = scheduler_.look_up_done(Clock::now(), id, hit);
   trace_.leave(Clock::now(), id, Stage::kLookUp, hit ? "HIT" : "MISS");
@@ -198,10 +207,21 @@ void Engine::arm_beat() {
   });
 }
 
+// Waits for a file system that hangs have no end of their own. A long line of waits has one: while others come back
+// from the store, this one is not given up.
+bool Engine::is_store_silent(const Flight& flight) const {
+  if (!flight.at_the_store || options_.store_patience.count() == 0) return false;
+  return Clock::now() - std::max(*flight.at_the_store, store_answered_) > options_.store_patience;
+}
+
 void Engine::beat() {
   for (const FlightView& view : scheduler_.flights()) {
     const auto entry = flights_.find(view.flight);
     if (entry == flights_.end()) continue;
+    if (is_store_silent(entry->second)) {
+      carry_out(scheduler_.give_up(Clock::now(), view.flight, silent_store_error(view.name)));
+      continue;
+    }
     const bool running = view.phase == FlightView::Phase::kRunning;
     const Beat beat{running ? seconds_since(view.started) : 0, entry->second.memory_bytes, view.place,
                     view.bytes_ahead};

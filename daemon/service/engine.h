@@ -49,7 +49,8 @@ class Waiter {
 struct EngineOptions {
   schedule::Limits limits;
   std::uint32_t cpu_seconds = 600;
-  std::uint32_t most_objects = 1;  // that run or wait to be published: each holds descriptors
+  std::uint32_t most_objects = 1;                   // that run or wait to be published: each holds descriptors
+  std::chrono::duration<double> store_patience{0};  // with a store that answers nothing; 0: no end
   std::vector<std::string> include_roots;
   // Would this request get the same key now? Headers and compilers are read after it was made, and may have changed
   // while the flight waited and compiled. `then` is called on the state thread, at once or later.
@@ -109,7 +110,8 @@ class Engine {
   struct Flight {
     std::shared_ptr<const Prepared> prepared;
     std::unordered_set<WaiterId> waiters;
-    std::uint64_t job = 0;  // of the compile that runs; 0: none
+    std::optional<schedule::Time> at_the_store;  // since when it waits for a look-up or a publish
+    std::uint64_t job = 0;                       // of the compile that runs; 0: none
     std::uint32_t attempt = 0;
     bool is_lowered = false;  // its attempt is not at the level of optimisation that was asked for
     std::uint64_t memory_bytes = 0;
@@ -125,6 +127,7 @@ class Engine {
   void run(schedule::Answer& action);
   void run(schedule::Forget& action);
 
+  bool is_store_silent(const Flight& flight) const;
   void looked_up(FlightId flight, std::shared_ptr<const Product> product);
   void published(FlightId flight, std::shared_ptr<const Product> product);
   bool can_start() const { return worker_.up() && jobs_.size() + publishing_ < options_.most_objects; }
@@ -163,6 +166,7 @@ class Engine {
   std::unordered_map<std::uint64_t, FlightId> jobs_;  // the worker's job -> flight
   std::deque<schedule::Compile> held_back_;           // to start when there is a worker, and descriptors, again
   std::size_t publishing_ = 0;
+  schedule::Time store_answered_;  // when an I/O thread last came back
   WaiterId next_waiter_ = 1;
   std::uint64_t next_job_ = 1;
 

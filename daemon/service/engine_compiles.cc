@@ -101,6 +101,7 @@ void Engine::run(schedule::Publish& action) {
   const auto prepared = entry->second.prepared;
   options_.confirm(prepared, [this, flight = action.flight, prepared, compiled, facts](bool is_current) mutable {
     facts.outdated = !is_current;
+    if (const auto found = flights_.find(flight); found != flights_.end()) found->second.at_the_store = Clock::now();
     asio::post(io_, [this, flight, prepared, compiled, facts = std::move(facts)] {
       const auto product = artifacts_.publish(*prepared, *compiled, facts);
       compiled->object.reset();
@@ -112,9 +113,11 @@ void Engine::run(schedule::Publish& action) {
 
 void Engine::published(FlightId id, std::shared_ptr<const Product> product) {
   --publishing_;
+  store_answered_ = Clock::now();
   start_held_back();
   const auto entry = flights_.find(id);
   if (entry == flights_.end()) return;
+  entry->second.at_the_store.reset();
   entry->second.product = std::move(product);
   trace_.leave(Clock::now(), id, Stage::kPublishing, {});
   carry_out(scheduler_.publish_done(Clock::now(), id));

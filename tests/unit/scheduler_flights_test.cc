@@ -260,6 +260,26 @@ TEST(Leaving, AThousandKilledClientsGiveEverythingBack) {
   EXPECT_EQ(driver.counters().cancelled, 1000U);
 }
 
+TEST(Cancel, WhatIsGivenUpAtTheStoreHearsWhyAndLateAnswersOfTheStoreAreHarmless) {
+  SchedulerDriver driver(limits(1));
+  const common::Error silent{.kind = common::ErrorKind::kTimedOut, .message = "the store does not answer"};
+  const auto looked_for = driver.submit(of(1));
+  const auto flight = driver.flight_of(looked_for);
+  driver.take(driver.scheduler.give_up(driver.now, flight, silent));
+  EXPECT_EQ(driver.answer(looked_for).error.kind, common::ErrorKind::kTimedOut);
+  driver.hit(flight);
+  EXPECT_TRUE(driver.scheduler.idle());
+
+  const auto made = driver.enqueue(of(2));
+  const auto publishing = driver.flight_of(made);
+  driver.end(publishing, SchedulerDriver::Kind::kDone);
+  driver.take(driver.scheduler.give_up(driver.now, publishing, silent));
+  EXPECT_EQ(driver.answer(made).error.message, silent.message);
+  EXPECT_FALSE(driver.scheduler.idle());  // it may yet be published
+  driver.publish(publishing);
+  EXPECT_TRUE(driver.scheduler.idle());
+}
+
 TEST(Cancel, EndsItForEveryWaiterAtOnce) {
   SchedulerDriver driver(limits(1));
   const WaiterId first = driver.enqueue(of(1));
