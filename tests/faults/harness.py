@@ -27,9 +27,15 @@ class Node:
         self.jitc("daemon", "stop")
         self._scratch.cleanup()
 
-    def jitc(self, *arguments, **kwargs):
-        """Runs `jitc` to its end; hard limit of two minutes, since a hang is a failure."""
-        return subprocess.run([str(self.bin / "jitc"), *map(str, arguments)], env=self.environment, text=True, timeout=120,
+    def settings(self):
+        """What makes a process one of this node's; of the environment no more than that."""
+        return {name: value for name, value in self.environment.items()
+                if name.startswith("JITC_") or name in ("HOME", "TMPDIR")}
+
+    def jitc(self, *arguments, further=None, **kwargs):
+        """Runs `jitc` to its end, `further` in its environment; limited to two minutes, since a hang is a failure."""
+        environment = {**self.environment, **(further or {})}
+        return subprocess.run([str(self.bin / "jitc"), *map(str, arguments)], env=environment, text=True, timeout=120,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
 
     def start_jitc(self, *arguments):
