@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "common/artifact.h"
 #include "common/digest.h"
@@ -17,14 +18,19 @@ inline std::string module_image(const std::string& name) {
   return std::move(*bytes);
 }
 
-// The artifact file of module `name` under `key`.
-inline std::string make_artifact(const std::string& name, const common::Digest& key, common::IsaMask isa_needed = 1) {
-  std::string elf = module_image(name);
+// The image of a module as the artifact file under `key`.
+inline std::string as_artifact(std::string elf, const std::string& name, const common::Digest& key,
+                               common::IsaMask isa_needed) {
   common::Manifest manifest;
   manifest.key = key.hex();
   manifest.name = name;
   elf += common::make_tail(elf, manifest, key, isa_needed);
   return elf;
+}
+
+// The artifact file of module `name` under `key`.
+inline std::string make_artifact(const std::string& name, const common::Digest& key, common::IsaMask isa_needed = 1) {
+  return as_artifact(module_image(name), name, key, isa_needed);
 }
 
 }  // namespace jitc::testing

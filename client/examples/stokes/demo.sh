@@ -63,11 +63,14 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 if [[ $(id -u) -eq 0 ]]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Of the MPI that the solver was built with; plain mpirun may be another's.
+mpirun=$(sed -n 's/^MPIEXEC_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt")
+[[ -x $mpirun ]] || die "$build/CMakeCache.txt names no mpiexec: configure again"
 
 solve() {
   echo
   echo "\$ mpirun -n $ranks stokes $*"
-  timeout --foreground 300 mpirun -n "$ranks" "$stokes" "$@" </dev/null
+  timeout --foreground 300 "$mpirun" -n "$ranks" "$stokes" "$@" </dev/null
 }
 solve -runs 2 | tee "$log" || die "the first job failed"
 solve -runs 1 | tee -a "$log" || die "the second job failed"
