@@ -26,6 +26,13 @@ std::string batch_job() {
   return {};
 }
 
+// As the batch system calls this node: several of Slurm's nodes may share a host, and a host may be known by other
+// names than its own.
+std::string node_name() {
+  const std::string name = environment("SLURM_JOB_ID").empty() ? std::string() : environment("SLURMD_NODENAME");
+  return name.empty() ? host_name() : name;
+}
+
 // One path component, whatever a scheduler puts into its names.
 std::string as_component(std::string text) {
   for (char& c : text)
@@ -64,9 +71,11 @@ std::string runtime_directory(std::string_view configured) {
     const std::string temp = environment("TMPDIR");
     base = (temp.empty() ? "/tmp" : temp) + "/jitc-" + std::to_string(::geteuid());
   }
-  if (const auto job = batch_job(); !job.empty()) base += "/" + as_component(job) + "." + as_component(host_name());
+  if (const auto job = batch_job(); !job.empty()) base += "/" + as_component(job) + "." + as_component(node_name());
   return base;
 }
+
+bool in_batch_job() { return !batch_job().empty(); }
 
 Result<void> prepare_runtime_directory(const std::string& path) {
   if (auto made = make_directories(path, 0700); !made) return made;

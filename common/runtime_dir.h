@@ -20,6 +20,8 @@ inline constexpr const char* kLockName = "jitcd.lock";
 // From JITC_RUNTIME_DIR, else XDG_RUNTIME_DIR/jitc, else jitc-<uid> in the temp directory, plus <job>.<node> inside a
 // batch job (JITC_RUNTIME_DIR itself is taken as it is). `configured`: the setting's value, empty when not set.
 std::string runtime_directory(std::string_view configured);
+// Does this process belong to a batch job (Slurm, PBS, LSF, Grid Engine, Flux)?
+bool in_batch_job();
 // Creates it 0700 if absent and checks its owner.
 Result<void> prepare_runtime_directory(const std::string& path);
 

@@ -68,7 +68,7 @@ constexpr auto kTable = std::to_array<SettingInfo>({
      "load modules from files in this directory (for debuggers and profilers)"},
     {"lazy_arms", "JITC_LAZY_ARMS", "", kBool, "0", "", "never hoist a temporary out of a piecewise arm"},
     {"idle_exit", "JITC_IDLE_EXIT", "--idle-exit", kSeconds, "30min", "",
-     "the daemon ends after so long without work (0: never)"},
+     "the daemon ends after so long without work (0: never, as with --foreground in a batch job unless this is set)"},
     {"cgroup", "JITC_CGROUP", "", kChoice, "auto", "0 auto",
      "bound each compile's processes by a control group of their own (auto: where one can be made; 0: by sampling)"},
     {"cpu_limit", "JITC_CPU_LIMIT", "", kSeconds, "600s", "", "processor time that one compile may take"},

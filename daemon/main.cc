@@ -3,7 +3,6 @@
 
 #include <cstdio>
 
-#include "common/runtime_dir.h"
 #include "daemon/observe/log.h"
 #include "daemon/service/daemon.h"
 #include "daemon/service/options.h"
@@ -23,11 +22,9 @@ void keep_memory_small() {
 }
 
 Result<void> serve(const Options& options, Starter& starter, Fd socket) {
-  auto directory = jitc::common::prepare_runtime_directory(options.runtime_dir);
-  if (!directory) return directory;
   auto log = log_options(options);
   if (!log) return std::unexpected(log.error());
-  auto lock = DaemonLock::take(options.runtime_dir);
+  auto lock = DaemonLock::take(options.runtime_dir, options.is_jobs);
   if (!lock) return std::unexpected(lock.error());
   if (auto opened = jitc::observe::open_log(*log); !opened) return opened;
   if (starter.detached() && !log->file.empty()) append_errors_to(log->file);

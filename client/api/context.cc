@@ -69,6 +69,7 @@ gate::DaemonOptions daemon_options(const Result<Settings>& settings, const std::
   if (!settings) return options;
   options.silence_seconds = settings->seconds("timeout");
   options.may_start = settings->text("autostart") == "1";  // auto: not in the ranks of a solver
+  options.awaits_daemon = !options.may_start && common::in_batch_job();
   return options;
 }
 

@@ -100,7 +100,8 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
       .want_bytes = !source.copy_to.empty(),
       .silence_seconds = context.settings.seconds("timeout"),
       // Not 0, which is no end, for a deadline that has passed since.
-      .total_seconds = deadline.limited() ? std::max(deadline.left(), kLeastSeconds) : 0};
+      .total_seconds = deadline.limited() ? std::max(deadline.left(), kLeastSeconds) : 0,
+      .awaits_daemon = !start && common::in_batch_job()};
   rpc::Daemon::Events events;
   events.progress = progress;
   events.reply = [&](const rpc::Reply& reply) { take(reply, source, deadline, outcome); };

@@ -13,6 +13,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/start.h"
 #include "common/flags.h"
+#include "common/runtime_dir.h"
 
 namespace jitc::cli {
 namespace {
@@ -100,9 +101,11 @@ std::vector<Source> read_sources(const Options& options, const common::Request& 
 void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
                  const Deadline& deadline, std::vector<Outcome>& outcomes) {
   const bool may_start = context.settings.text("autostart") != "0";
-  if (auto serves = ensure_daemon(context, may_start, deadline); !serves) {
-    for (const auto i : indices) outcomes[i].error = serves.error();
-    return;
+  if (may_start || !common::in_batch_job()) {  // there the call itself waits for the job's daemon
+    if (auto serves = ensure_daemon(context, may_start, deadline); !serves) {
+      for (const auto i : indices) outcomes[i].error = serves.error();
+      return;
+    }
   }
   std::vector<std::string> names;
   for (const auto i : indices) names.push_back(shown_name(sources[i].name));

@@ -74,6 +74,7 @@ Result<Obtained> DaemonCompiler::compile(const common::Request& request, const R
   events.warning = options_.on_warning;
   rpc::Daemon::Options options;
   options.silence_seconds = options_.silence_seconds;
+  options.awaits_daemon = options_.awaits_daemon;
   daemon_->compile(request, options, events);
   return result;
 }

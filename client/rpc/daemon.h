@@ -54,6 +54,8 @@ class Daemon {
     bool want_bytes = true;
     double silence_seconds = 30;  // no event for so long: kTimedOut
     double total_seconds = 0;     // 0: none
+    // Somebody else starts a daemon at this time: nobody there yet is waited for, as long as silence is allowed.
+    bool awaits_daemon = false;
   };
   virtual ~Daemon() = default;
   // Blocks. Connects when it is not connected, and again when the daemon went away before it had answered (see

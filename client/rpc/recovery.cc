@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <utility>
 
@@ -32,13 +33,15 @@ bool is_loss(const common::Error& error, const Progress& state) {
   return error.kind == ErrorKind::kDraining && taken_on;
 }
 
-// What appears in the directory of a socket.
-common::Fd watch_directory_of(const std::string& socket_path) {
-  common::Fd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  const std::string directory = socket_path.substr(0, socket_path.rfind('/') + 1);
-  // Without the directory (or a descriptor) each tick looks.
-  if (changes) ::inotify_add_watch(changes.get(), directory.c_str(), IN_CREATE | IN_MOVED_TO | IN_ATTRIB);
-  return changes;
+// Of the next thing that appears in the directory of a socket; while that is not there, in the nearest one around it
+// that is. Where nothing can be watched each tick looks.
+void watch_directory_of(const std::string& socket_path, int changes) {
+  constexpr std::uint32_t kAppears = IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_ONESHOT;
+  for (std::size_t slash = socket_path.rfind('/'); slash != std::string::npos && slash > 0;
+       slash = socket_path.rfind('/', slash - 1)) {
+    const std::string directory = socket_path.substr(0, slash);
+    if (::inotify_add_watch(changes, directory.c_str(), kAppears) >= 0 || errno != ENOENT) return;
+  }
 }
 
 // Waits for a change, at most so long; was there one?
@@ -84,8 +87,8 @@ Result<void> Recovery::after_connect(common::Error error) {
     if (events_.start()) return {};
     return std::unexpected(std::move(error));
   }
-  if (!lost_) return std::unexpected(std::move(error));
-  return wait_for_daemon(*lost_);
+  if (!lost_ && !options_.awaits_daemon) return std::unexpected(std::move(error));
+  return wait_for_daemon(lost_.value_or(std::move(error)));
 }
 
 Result<void> Recovery::wait_for_daemon(common::Error error) {
@@ -96,14 +99,15 @@ Result<void> Recovery::wait_for_daemon(common::Error error) {
            std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(allowed));
     wait_.heard();  // of the daemon's end: what is allowed is counted from here
   }
-  const common::Fd changes = watch_directory_of(socket_path_);
+  const common::Fd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   for (bool changed = false;;) {
+    watch_directory_of(socket_path_, changes.get());  // before the look, so that nothing comes between
     const auto probe = common::connect_own(socket_path_);
     if (probe || probe.error().kind == ErrorKind::kTimedOut) return {};
     if (probe.error().kind != ErrorKind::kUnreachable) return std::unexpected(probe.error());
     const double left = std::chrono::duration<double>(*end_ - steady_clock::now()).count();
     if (left <= 0) {
-      error.message += "; no other came within " + whole_seconds(allowed);
+      error.message += std::string(lost_ ? "; no other" : "; none") + " came within " + whole_seconds(allowed);
       return std::unexpected(std::move(error));
     }
     changed = wait_for_change(changes.get(), std::min({left, wait_.until_look(), changed ? kLookAgainSeconds : left}));

@@ -356,7 +356,7 @@ void Daemon::watch_machine() {
 }
 
 void Daemon::watch_idleness() {
-  const std::chrono::duration<double> patience(options_.settings.seconds("idle_exit"));
+  const std::chrono::duration<double> patience(options_.idle_seconds);
   if (patience.count() <= 0) return;
   const auto period = std::chrono::ceil<steady_clock::duration>(patience);
   // While something runs the clock stands at zero.

@@ -1,10 +1,14 @@
 #include "daemon/service/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
+#include "common/files.h"
 #include "common/identity.h"
 #include "common/runtime_dir.h"
 #include "daemon/service/process.h"
@@ -19,9 +23,9 @@ constexpr std::array<std::string_view, 8> kFlags{"runtime_dir",   "store",     "
                                                  "memory_budget", "idle_exit", "log",       "log_format"};
 
 constexpr const char* kFooter =
-    "Starts in the background unless told otherwise and returns when it serves. One daemon serves one user on one "
-    "node\n"
-    "(inside a batch job: the job); when one runs already, jitcd says so and ends with 0.\n"
+    "Starts in the background unless told otherwise, or started by srun itself, and returns when it serves. One "
+    "daemon\n"
+    "serves one user on one node (inside a batch job: the job); when one runs already, jitcd says so and ends with 0.\n"
     "Exit codes: 0 done, 2 usage, 4 refused (a directory that others may write), 7 store, 70 bug.\n"
     "SIGTERM, SIGINT and SIGHUP end it: what runs is cancelled, no process is left behind.";
 
@@ -33,6 +37,12 @@ std::string absolute(const std::string& path) {
 std::string default_store() {
   const char* home = std::getenv("HOME");
   return std::string(home != nullptr && *home != '\0' ? home : "/tmp") + "/.cache/jitc";
+}
+
+// Slurm takes a step for done when its first process goes into the background.
+bool is_task_of_slurm() {
+  return std::getenv("SLURM_STEP_ID") != nullptr &&
+         common::read_file("/proc/" + std::to_string(::getppid()) + "/comm").value_or("") == "slurmstepd\n";
 }
 
 }  // namespace
@@ -67,6 +77,11 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   if (!settings) return std::unexpected(settings.error());
   options.settings = std::move(*settings);
   options.runtime_dir = absolute(common::runtime_directory(options.settings.text("runtime_dir")));
+  options.is_jobs = common::in_batch_job() && options.runtime_dir == absolute(common::runtime_directory({}));
+  options.foreground |= is_task_of_slurm();
+  // A job's own step is meant to last as long as the job: solvers compute for hours between two compiles.
+  const bool lasts = options.foreground && common::in_batch_job() && !options.settings.is_set("idle_exit");
+  options.idle_seconds = lasts ? 0 : options.settings.seconds("idle_exit");
   const std::string store = options.settings.text("store");
   options.store = absolute(store.empty() ? default_store() : store);
   if (const std::string file = options.settings.text("metrics_file"); !file.empty())

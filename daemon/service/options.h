@@ -15,6 +15,8 @@ struct Options {
   std::string worker;  // path of jitc-worker; beside this executable unless named
   common::Settings settings;
   std::string runtime_dir;   // absolute
+  bool is_jobs = false;      // the runtime directory is the batch job's: nobody needs it after the daemon
+  double idle_seconds = 0;   // ends after so long without work; 0: never
   std::string store;         // absolute
   std::string metrics_file;  // absolute; empty: none
 };

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/identity.h"
 #include "common/runtime_dir.h"
 
 namespace jitc::service {
@@ -102,6 +103,8 @@ void clean_process(bool detached, std::initializer_list<int> keep) {
   }
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error of the write
+  for (const int warning : {SIGUSR1, SIGUSR2})
+    ::signal(warning, SIG_IGN);  // a batch system's, before a job's time is up
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -136,10 +139,19 @@ void prepare_process() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-common::Result<DaemonLock> DaemonLock::take(const std::string& runtime_dir) {
+DaemonLock::DaemonLock(std::string directory, bool is_last, Fd file)
+    : directory_(std::move(directory)),
+      path_(directory_ + "/" + common::kLockName),
+      is_last_(is_last),
+      file_(std::move(file)) {}
+
+common::Result<DaemonLock> DaemonLock::take(const std::string& runtime_dir, bool is_last) {
   const std::string path = runtime_dir + "/" + common::kLockName;
   for (;;) {
+    if (auto directory = common::prepare_runtime_directory(runtime_dir); !directory)
+      return std::unexpected(directory.error());
     Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file && errno == ENOENT) continue;  // a daemon that ended has just taken the directory with it
     if (!file) return common::fail_errno(ErrorKind::kRefused, errno, "cannot open the lock file", path);
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
@@ -157,14 +169,19 @@ common::Result<DaemonLock> DaemonLock::take(const std::string& runtime_dir) {
     const std::string pid = std::to_string(getpid()) + "\n";
     if (ftruncate(file.get(), 0) != 0) return common::fail_errno(ErrorKind::kRefused, errno, "cannot write", path);
     if (auto written = common::write_all(file.get(), pid, path); !written) return std::unexpected(written.error());
-    return DaemonLock(path, std::move(file));
+    return DaemonLock(runtime_dir, is_last, std::move(file));
   }
 }
 
 bool DaemonLock::guards() const { return is_named(file_.get(), path_); }
 
 void DaemonLock::release() {
-  if (file_ && guards()) unlink(path_.c_str());
+  if (file_ && guards()) {
+    // The lock goes last of the files: a daemon that starts meanwhile is refused, or makes all of them anew.
+    if (is_last_) unlink((directory_ + "/" + common::kIdentityFile).c_str());
+    unlink(path_.c_str());
+    if (is_last_) rmdir(directory_.c_str());
+  }
   file_.reset();
 }
 

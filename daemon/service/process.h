@@ -43,18 +43,21 @@ void prepare_process();
 // Holds <runtime_dir>/jitcd.lock, with this process's id in it, until release() or the process's end.
 class DaemonLock {
  public:
-  // kRefused "already running, pid N" when another process holds it.
-  static common::Result<DaemonLock> take(const std::string& runtime_dir);
+  // Makes the directory when it is not there. kRefused "already running, pid N" when another process holds the lock.
+  // `is_last`: nobody needs the directory after this daemon.
+  static common::Result<DaemonLock> take(const std::string& runtime_dir, bool is_last = false);
   DaemonLock(DaemonLock&&) = default;
   ~DaemonLock() { release(); }
-  // Removes the file too, unless the name is another one's by now.
+  // Removes the file too, unless the name is another one's by now. The last daemon of its directory removes the
+  // identity file and the directory, unless there is more in it.
   void release();
   // Does the file still have its name? Else it keeps nobody away any more.
   bool guards() const;
 
  private:
-  DaemonLock(std::string path, common::Fd file) : path_(std::move(path)), file_(std::move(file)) {}
-  std::string path_;
+  DaemonLock(std::string directory, bool is_last, common::Fd file);
+  std::string directory_, path_;
+  bool is_last_;
   common::Fd file_;
 };
 

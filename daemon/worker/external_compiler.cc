@@ -155,7 +155,7 @@ Ended run(const v1::WorkerCommand::Start& start, Step step, const std::string& d
   const pid_t pid = vfork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::signal(SIGPIPE, SIG_DFL);
+    for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
     limit_external(limits.memory_bytes, limits.cpu_seconds);
     dup2(log.get(), STDOUT_FILENO);
     dup2(log.get(), STDERR_FILENO);

@@ -130,6 +130,10 @@ std::uint64_t stack_bytes() {
   return getrlimit(RLIMIT_STACK, &limit) == 0 ? std::min<std::uint64_t>(limit.rlim_cur, kStackBytes) : kStackBytes;
 }
 
+void leave_signals_to_daemon() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+}
+
 void become_child(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);  // it died before the line above
@@ -139,6 +143,7 @@ void become_child(pid_t parent) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
   std::signal(SIGPIPE, SIG_IGN);
+  leave_signals_to_daemon();
   set_hard_limit(RLIMIT_CORE, 0, 0);
   // Both may be refused; then the child is an ordinary process.
   setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNice);

@@ -27,8 +27,12 @@ std::uint64_t stack_bytes();
 // Raises the soft limit of this process's next program to kStackBytes, or to the hard limit. True: it was raised.
 bool raise_stack_limit();
 
-// For a forked child, before anything else: dies with `parent`, own session, default signals, no core dumps, polite to
-// the solver (nice, first victim of the kernel's out-of-memory killer). Exits when the parent is gone already.
+// A terminal or a batch system sends signals to a whole tree of processes (SIGTERM at a job's end, SIGUSR1 before it).
+// What they are about is the daemon's to say: a worker that they ended could not put its things away.
+void leave_signals_to_daemon();
+
+// For a forked child, before anything else: dies with `parent`, own session, no signal handlers, no core dumps, polite
+// to the solver (nice, first victim of the kernel's out-of-memory killer). Exits when the parent is gone already.
 void become_child(pid_t parent);
 
 // Limits this process to `memory_bytes` of resident memory (what it has counts) and `cpu_seconds` from now on; 0: none.

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "daemon/worker/host.h"
+#include "daemon/worker/limits.h"
 #include "daemon/worker/process_tree.h"
 
 namespace jitc::worker {
@@ -71,6 +72,7 @@ Result<void> Worker::set_up() {
   // Orphans of a supervisor that was killed come here, and are ended here.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::signal(SIGPIPE, SIG_IGN);
+  leave_signals_to_daemon();
   sigset_t children;
   sigemptyset(&children);
   sigaddset(&children, SIGCHLD);

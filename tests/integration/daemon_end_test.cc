@@ -125,6 +125,31 @@ TEST(DaemonEnd, DetachedStartReturnsAndHoldsNothingOfTheCaller) {
   EXPECT_THAT(names_in(runtime), UnorderedElementsAre("jitcd.log", common::kIdentityFile));
 }
 
+TEST(DaemonEnd, ABatchJobsDirectoryGoesWithItsDaemon) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  TemporaryDirectory directory;
+  const std::string runtime = directory.path() + "/jitc/7.n1";
+  const auto start = [&](const std::string& log) {
+    const Ran started = run({"/usr/bin/env", "SLURM_JOB_ID=7", "SLURMD_NODENAME=n1",
+                             "XDG_RUNTIME_DIR=" + directory.path(), JITC_BIN_DIR "/jitcd", "--store",
+                             directory.path() + "/store", "--worker", JITC_STAND_IN_WORKER, "--log", "info:" + log});
+    ASSERT_EQ(started.code, 0) << started.output;
+  };
+  const auto end = [&] {
+    EXPECT_THAT(names_in(runtime), ::testing::Contains(common::kIdentityFile));
+    const pid_t pid = std::atoi(common::read_file(runtime + "/" + common::kLockName).value_or("").c_str());
+    ASSERT_GT(pid, 0);
+    kill(pid, SIGTERM);
+    ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  };
+  start(directory.path() + "/log");
+  end();
+  EXPECT_THAT(names_in(directory.path() + "/jitc"), IsEmpty());
+  start(runtime + "/jitcd.log");
+  end();
+  EXPECT_THAT(names_in(runtime), ElementsAre("jitcd.log")) << "what a daemon of the background said is kept";
+}
+
 TEST(DaemonEnd, DetachedStartTellsWhyItFailed) {
   TemporaryDirectory directory;
   const Ran started = run({JITC_BIN_DIR "/jitcd", "--runtime-dir", directory.path() + "/run", "--store",
@@ -171,6 +196,15 @@ TEST(DaemonEnd, SigtermLeavesNothing) {
     EXPECT_THAT(names_in(daemon.store() + "/v1/tmp"), IsEmpty());
     expect_no_child_left();
   }
+}
+
+TEST(DaemonEnd, WarningsOfABatchSystemEndNothing) {
+  TestDaemon daemon;
+  Gate gate(daemon.directory() + "/gate");
+  Held held(daemon, gate.line());
+  for (const int warning : {SIGUSR1, SIGUSR2}) daemon.signal(warning);
+  gate.release();
+  EXPECT_TRUE(held.finish().has_artifact());
 }
 
 TEST(DaemonEnd, DeadWorkerIsReplacedAndItsJobsStartAnew) {

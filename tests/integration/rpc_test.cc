@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <latch>
 #include <optional>
@@ -195,6 +196,29 @@ TEST_F(RpcTest, NobodyThereIsUnreachable) {
   const auto answer = compile(*client());
   EXPECT_EQ(answer.kind(), ErrorKind::kUnreachable);
   EXPECT_EQ(answer.error->thing, socket);
+}
+
+TEST_F(RpcTest, ADaemonThatIsOnItsWayIsWaitedFor) {
+  const std::string job = directory.path() + "/jobs/7.n1";  // made by the daemon
+  socket = job + "/jitcd.sock";
+  std::unique_ptr<FakeDaemon> daemon;
+  const auto answer = compile(*client(), {.awaits_daemon = true}, [&](const rpc::Progress& now) {
+    EXPECT_EQ(now.phase, daemon ? now.phase : rpc::Progress::Phase::kConnecting);
+    if (!daemon) {
+      std::filesystem::create_directories(job);
+      daemon = std::make_unique<FakeDaemon>(socket, answering("late"));
+    }
+    return true;
+  });
+  ASSERT_FALSE(answer.error) << answer.text();
+  EXPECT_EQ(answer.bytes, FakeDaemon::artifact("late"));
+  EXPECT_THAT(answer.warnings, ::testing::IsEmpty());
+}
+
+TEST_F(RpcTest, ADaemonThatDoesNotComeIsUnreachableWithinTheSilenceAllowed) {
+  const auto answer = compile(*client(), {.silence_seconds = 1.5, .awaits_daemon = true});
+  EXPECT_EQ(answer.kind(), ErrorKind::kUnreachable) << answer.text();
+  EXPECT_THAT(answer.text(), HasSubstr("none came within 2 s"));
 }
 
 TEST_F(RpcTest, AStoppedDaemonTimesOut) {

@@ -391,6 +391,17 @@ TEST_F(WorkerTest, AKillFromOutsideIsNotCalledOutOfMemory) {
   EXPECT_THAT(answer.finished.message(), HasSubstr("signal 9 (SIGKILL, not sent by jitc"));
 }
 
+TEST_F(WorkerTest, SignalsToTheWholeTreeAreLeftToTheDaemon) {
+  const std::uint64_t job = worker_.start(slow_source(300), WorkerClient::request());
+  const pid_t child = worker_.wait_started(job);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
+    kill(child, signal);
+    kill(worker_.pid(), signal);
+  }
+  EXPECT_EQ(worker_.wait_finished(job).finished.outcome(), Finished::DONE);
+  expect_unharmed();
+}
+
 TEST_F(WorkerTest, CancelEndsTheCompile) {
   const std::uint64_t job = worker_.start(slow_source(100'000), WorkerClient::request());
   const pid_t pid = worker_.wait_started(job);

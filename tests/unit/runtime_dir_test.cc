@@ -24,8 +24,17 @@ TEST(RuntimeDirectory, FollowsSettingThenXdgThenTemp) {
   EXPECT_EQ(runtime_directory(""), "/scratch/jitc-" + std::to_string(::geteuid()));
 }
 
+TEST(RuntimeDirectory, NodesAreCalledAsSlurmCallsThem) {
+  const ScopedEnvironment node{
+      {"XDG_RUNTIME_DIR", "/run/user/5"}, {"PBS_JOBID", "8"}, {"SLURM_JOB_ID", nullptr}, {"SLURMD_NODENAME", "n1"}};
+  EXPECT_EQ(runtime_directory(""), "/run/user/5/jitc/8." + host_name()) << "a name that was left over means nothing";
+  const ScopedEnvironment job{{"SLURM_JOB_ID", "7"}};
+  EXPECT_EQ(runtime_directory(""), "/run/user/5/jitc/7.n1");
+}
+
 TEST(RuntimeDirectory, BatchJobsHaveTheirOwnPerNode) {
-  const ScopedEnvironment job{{"XDG_RUNTIME_DIR", "/run/user/5"}, {"SLURM_JOB_ID", "12/3"}};
+  const ScopedEnvironment job{
+      {"XDG_RUNTIME_DIR", "/run/user/5"}, {"SLURM_JOB_ID", "12/3"}, {"SLURMD_NODENAME", nullptr}};
   EXPECT_EQ(runtime_directory(""), "/run/user/5/jitc/12_3." + host_name());
   EXPECT_EQ(runtime_directory("/x"), "/x") << "a stated directory is taken as it is";
 }
