@@ -5,8 +5,7 @@
 namespace jitc::gate {
 namespace {
 
-constexpr std::uint64_t kNeeds = 1;
-constexpr std::uint64_t kStrict = 2;
+constexpr std::uint64_t kStrict = 1;  // no error kind has the number 0
 constexpr std::size_t kDigestWords = 4;
 constexpr std::size_t kDigestAt = 3;
 constexpr std::size_t kComplementAt = kDigestAt + kDigestWords;
@@ -15,8 +14,8 @@ constexpr std::size_t kComplementAt = kDigestAt + kDigestWords;
 
 CertificateWords Certificate::words() const {
   CertificateWords words{};
-  words[0] = (needs ? kNeeds : 0) | (is_strict ? kStrict : 0);
-  words[1] = error ? std::uint64_t{1} << static_cast<unsigned>(*error) : 0;
+  words[0] = needs;
+  words[1] = (is_strict ? kStrict : 0) | (error ? std::uint64_t{1} << static_cast<unsigned>(*error) : 0);
   words[2] = ~isa;
   if (error) return words;
   std::memcpy(&words[kDigestAt], call.bytes.data(), call.bytes.size());
@@ -26,9 +25,9 @@ CertificateWords Certificate::words() const {
 
 Verdict judge(const CertificateWords& combined) {
   Verdict verdict;
-  verdict.someone_needs = combined[0] & kNeeds;
-  verdict.someone_is_strict = combined[0] & kStrict;
-  verdict.someone_failed = combined[1] != 0;
+  verdict.someone_needs = combined[0];
+  verdict.someone_is_strict = combined[1] & kStrict;
+  verdict.someone_failed = (combined[1] & ~kStrict) != 0;
   verdict.common_isa = ~combined[2];
   verdict.all_alike = true;
   for (std::size_t i = 0; i < kDigestWords; ++i)

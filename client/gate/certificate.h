@@ -1,14 +1,15 @@
 // The certificate: what every rank says before the ranks act together, in a few words whose bitwise OR over all ranks
 // tells every rank the same. Pure.
 //
-//   0      bit 0: this rank needs the module; bit 1: differing requests are an error here
-//   1      one bit per error kind, for a rank that cannot make its request
+//   0      one bit per module of the call: this rank needs it; those from number 63 on share the last bit
+//   1      bit 0: differing requests are an error here; bit k: this rank cannot make its request, error kind k
 //   2      ~mask of this CPU's instruction sets: the OR of complements is the complement of what all have in common
 //   3-6    digest over request, manifest and sequence number; zeros from a rank with an error
 //   7-10   its complement; zeros from a rank with an error. A bit set in both ORs differs between two ranks.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -20,8 +21,11 @@ namespace jitc::gate {
 
 using CertificateWords = std::array<std::uint64_t, 11>;
 
+// The bit in which ranks say that they need module `index` of the call.
+constexpr std::uint64_t need_bit(std::size_t index) { return std::uint64_t{1} << (index < 63 ? index : 63); }
+
 struct Certificate {
-  bool needs = false;
+  std::uint64_t needs = 0;
   bool is_strict = true;
   std::optional<common::ErrorKind> error;
   common::IsaMask isa = 0;
@@ -31,7 +35,7 @@ struct Certificate {
 
 // The same on every rank, since it follows from the OR alone.
 struct Verdict {
-  bool someone_needs = false;
+  std::uint64_t someone_needs = 0;  // bit by bit
   bool someone_is_strict = false;
   bool someone_failed = false;
   bool all_alike = false;  // ranks with an error aside

@@ -119,4 +119,16 @@ bool is_adoptable(const Call& mine, const Call& root) {
   return mine.request.name == root.request.name && !out_of_turn(mine, root) && !differing_settings(mine, root);
 }
 
+std::optional<Error> difference(const std::vector<Call>& mine, const std::vector<Call>& root) {
+  for (std::size_t i = 0; i < std::min(mine.size(), root.size()); ++i)
+    if (auto error = difference(mine[i], root[i])) return error;
+  if (mine.size() == root.size()) return std::nullopt;
+  return divergent("it asks for " + std::to_string(mine.size()) + " modules, rank 0 for " + std::to_string(root.size()),
+                   "call " + std::to_string(mine.front().sequence));
+}
+
+bool is_adoptable(const std::vector<Call>& mine, const std::vector<Call>& root) {
+  return std::ranges::equal(mine, root, [](const Call& a, const Call& b) { return is_adoptable(a, b); });
+}
+
 }  // namespace jitc::gate

@@ -7,6 +7,7 @@ namespace jitc::gate {
 namespace {
 
 constexpr std::size_t kNamedRanks = 8;
+constexpr std::size_t kNamedModules = 8;
 constexpr std::size_t kTextLimit = std::size_t{64} * 1024;
 constexpr std::size_t kDiagnosticLimit = 100;
 
@@ -44,6 +45,20 @@ Failure join_errors(std::vector<int> ranks, const Reasons& reasons, int size) {
                              std::string(common::name_of(reasons[i].kind)) + ": " + reasons[i].message;
   if (reasons.size() < failure.ranks.size())
     failure.error.message += "; and " + std::to_string(failure.ranks.size() - reasons.size()) + " more ranks";
+  return failure;
+}
+
+Failure join_modules(const ModuleErrors& errors, std::size_t asked) {
+  Failure failure{errors.front().second, {}};
+  if (asked == 1) return failure;
+  const auto named = [](const ModuleErrors::value_type& one) { return "module '" + one.first + "': "; };
+  failure.error.message = named(errors.front()) + failure.error.message;
+  const std::size_t told = std::min(errors.size(), kNamedModules);
+  for (std::size_t i = 1; i < told; ++i)
+    failure.error.message += "; " + named(errors[i]) + std::string(common::name_of(errors[i].second.kind)) + ": " +
+                             errors[i].second.message;
+  if (told < errors.size())
+    failure.error.message += "; and " + std::to_string(errors.size() - told) + " more modules";
   return failure;
 }
 

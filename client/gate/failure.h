@@ -1,6 +1,7 @@
 // What a collective call fails with: the error, the ranks it happened on, and whether the communicator survived it.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <optional>
 #include <string>
@@ -26,6 +27,13 @@ using Reasons = std::vector<common::Error>;
 // One failure out of several ranks' errors: the first one's kind, thing and diagnostics, with the ranks and differing
 // further reasons in the message. `size` is the number of ranks of the communicator.
 Failure join_errors(std::vector<int> ranks, const Reasons& reasons, int size);
+
+// What went wrong with some of the modules of a call, by name.
+using ModuleErrors = std::vector<std::pair<std::string, common::Error>>;
+
+// One failure out of several modules' errors: the first one's, with the modules' names and further reasons in the
+// message. `asked` is the number of modules of the call; with one it is that one's error as it is.
+Failure join_modules(const ModuleErrors& errors, std::size_t asked);
 
 // "rank 3", "ranks 1, 2, 5 and 40 more", "all ranks".
 std::string name_ranks(const std::vector<int>& ranks, int size);

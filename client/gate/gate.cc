@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "client/gate/divergence.h"
-#include "client/gate/silence.h"
 
 namespace jitc::gate {
 namespace {
@@ -15,10 +15,8 @@ using common::ErrorKind;
 using common::Result;
 using std::chrono::steady_clock;
 
-// How often the root progresses beats that slow ranks have not taken yet: MPI moves only when it is called.
+// How often a leader progresses beats that slow ranks have not taken yet: MPI moves only when it is called.
 constexpr std::chrono::milliseconds kAdvance{20};
-// So many failing ranks say why; of the others only the number is known.
-constexpr std::size_t kReasons = 4;
 
 common::Digest digest_of(const Call& call, const common::Digest& request) {
   return common::Hasher("jitc call 1")
@@ -26,6 +24,14 @@ common::Digest digest_of(const Call& call, const common::Digest& request) {
       .text("manifest", call.manifest)
       .number("sequence", call.sequence)
       .finish();
+}
+
+common::Digest digest_of(const std::vector<common::Digest>& calls) {
+  if (calls.size() == 1) return calls.front();
+  common::Hasher hasher("jitc calls 1");
+  hasher.list("calls", calls.size());
+  for (const common::Digest& call : calls) hasher.digest("call", call);
+  return hasher.finish();
 }
 
 Beat waiting_beat(const rpc::Progress& progress) {
@@ -46,47 +52,6 @@ Error no_memory(std::string what, std::string thing) {
           "raise this rank's memory limit (ulimit -v)"};
 }
 
-// The root's look-up and compile, for the helper thread; it owns what it uses.
-RootWork::Task look_up_or_compile(std::shared_ptr<StoreLookup> store, std::shared_ptr<Compiler> compiler,
-                                  common::Request request, MakeCode make_code, bool origin_is_source) {
-  return [store = std::move(store), compiler = std::move(compiler), request = std::move(request),
-          make_code = std::move(make_code), origin_is_source](const Report& report) -> Result<Obtained> {
-    if (std::optional<Obtained> found = store->look_up(request)) return std::move(*found);
-    if (!report({})) return common::fail(ErrorKind::kCancelled, "nobody waits any more", request.name);
-    if (!make_code) return compiler->compile(request, report);
-    Result<std::string> code = make_code(request);
-    if (!code) return std::unexpected(std::move(code.error()));
-    common::Request with_code = request;
-    with_code.code = std::move(*code);
-    Result<Obtained> obtained = compiler->compile(with_code, report);
-    if (origin_is_source && !obtained && common::fall_back_to_origin(with_code, obtained.error()))
-      obtained = compiler->compile(with_code, report);
-    if (obtained) obtained->has_made_code = !with_code.code.empty();
-    return obtained;
-  };
-}
-
-// The last beat, and the bytes that follow it: the artifact, or the error.
-std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
-  Beat beat;
-  std::string bytes;
-  if (obtained) {
-    beat.state = Beat::State::kArtifact;
-    beat.origin = obtained->origin;
-    beat.is_merged = obtained->is_merged;
-    beat.has_made_code = obtained->has_made_code;
-    beat.compile_seconds = obtained->compile_seconds;
-    beat.peak_bytes = obtained->peak_bytes;
-    beat.key = obtained->key;
-    bytes = std::move(obtained->bytes);
-  } else {
-    beat.state = Beat::State::kFailed;
-    bytes = common::to_json(bounded(std::move(obtained.error())));
-  }
-  beat.size = bytes.size();
-  return {beat, std::move(bytes)};
-}
-
 }  // namespace
 
 Gate::Gate(const jitc_communicator& communicator, GateOptions options, GateServices services, OnProgress on_progress)
@@ -97,15 +62,9 @@ Gate::Gate(const jitc_communicator& communicator, GateOptions options, GateServi
       on_progress_(std::move(on_progress)) {}
 
 Outcome<Delivery> Gate::compile(Demand demand) {
-  if (broken_) {
-    Error error{ErrorKind::kBroken, "this communicator is broken since an earlier call: " + broken_->error.message,
-                broken_->error.thing, "end the program, or open a context over another communicator"};
-    return std::unexpected(Failure{std::move(error), broken_->ranks, true});
-  }
-  ++sequence_;
-  Outcome<Delivery> outcome = run(local_step(std::move(demand)));
-  if (!outcome && outcome.error().is_broken) broken_ = outcome.error();
-  return outcome;
+  Outcome<std::vector<Delivery>> deliveries = compile_all({&demand, 1});
+  if (!deliveries) return std::unexpected(std::move(deliveries.error()));
+  return std::move(deliveries->front());
 }
 
 Failure Gate::abandon(Failure cause) {
@@ -115,250 +74,295 @@ Failure Gate::abandon(Failure cause) {
   return cause;
 }
 
-Outcome<Delivery> Gate::run(Local local) {
-  previous_ = local.request;  // also when the call fails: the next one may find out that a rank skipped this one
-  const Outcome<Verdict> verdict = agree(local);
-  if (!verdict) return std::unexpected(verdict.error());
-  previous_ = local.request;  // the root's, where it was adopted
-  if (verdict->someone_needs) return hand_off(local, verdict->common_isa);
-  return Delivery{std::move(local.module), std::move(local.call->manifest), local.request};
+// From the moment when all ranks have succeeded this needs no memory.
+Outcome<std::vector<Delivery>> Gate::compile_all(std::span<Demand> demands) {
+  if (broken_) {
+    Error error{ErrorKind::kBroken, "this communicator is broken since an earlier call: " + broken_->error.message,
+                broken_->error.thing, "end the program, or open a context over another communicator"};
+    return std::unexpected(Failure{std::move(error), broken_->ranks, true});
+  }
+  ++sequence_;
+  Local local = local_step(demands);
+  const Ranks ranks{collectives_.rank(), collectives_.size(), options_.node};
+  View view = std::move(local.view);
+  Run run{std::move(local), Protocol(ranks, std::move(view), std::move(nodes_)),
+          LeaderWork(services_.store, services_.compiler)};
+  Outcome<void> done = perform_all(run);
+  nodes_ = run.protocol.take_nodes();
+  // Whoever has agreed, also when the call fails: the next one may find out that a rank skipped this one.
+  if (run.protocol.has_agreed())
+    for (std::size_t i = 0; i < previous_.size(); ++i) previous_[i] = run.local.wanted[run.local.places[i]].request;
+  if (!done) {
+    if (done.error().is_broken) broken_ = done.error();
+    return std::unexpected(std::move(done.error()));
+  }
+  deliver(run.local);
+  return std::move(run.local.deliveries);
 }
 
-// ---- step 1 -------------------------------------------------------------------------------------------------------
+Outcome<void> Gate::perform_all(Run& run) {
+  Action next = run.protocol.begin();
+  for (;;) {
+    Outcome<Action> then = std::visit(
+        [&](auto& todo) -> Outcome<Action> {
+          if constexpr (std::is_same_v<decltype(todo), action::Finish&>) {
+            return std::move(todo);
+          } else {
+            return perform(run, todo);
+          }
+        },
+        next);
+    if (!then) return std::unexpected(std::move(then.error()));
+    next = std::move(*then);
+    if (auto* finish = std::get_if<action::Finish>(&next)) {
+      if (finish->failure) return std::unexpected(std::move(*finish->failure));
+      return {};
+    }
+  }
+}
 
-Gate::Local Gate::local_step(Demand demand) {
+void Gate::deliver(Local& local) {
+  for (std::size_t i = 0; i < local.calls.size(); ++i) {
+    const Local::Wanted& wanted = local.wanted[local.places[i]];
+    Delivery& delivery = local.deliveries[i];
+    delivery.module = wanted.module;
+    delivery.manifest = std::move(local.calls[i].manifest);
+    delivery.request = wanted.request;
+    delivery.origin = wanted.last.origin;
+    delivery.is_merged = wanted.last.is_merged != 0;
+    delivery.has_made_code = wanted.last.has_made_code != 0;
+    delivery.compile_seconds = wanted.last.compile_seconds;
+    delivery.peak_bytes = wanted.last.peak_bytes;
+  }
+}
+
+// ---- local --------------------------------------------------------------------------------------------------------
+
+Gate::Local Gate::local_step(std::span<Demand> demands) {
   try {
-    if (!demand.request) return {std::unexpected(std::move(demand.request.error())), {}, {}, nullptr};
-    name_ = demand.request->name;
-    if (auto checked = common::check_request(*demand.request); !checked)
-      return {std::unexpected(std::move(checked.error())), {}, {}, nullptr};
-    Local local = look_into_table({sequence_, previous_, std::move(*demand.request), std::move(demand.manifest)});
-    local.make_code = std::move(demand.make_code);
-    local.origin_is_source = demand.origin_is_source;
+    std::vector<Call> calls;
+    std::vector<Local::Source> sources;
+    previous_.resize(demands.size());
+    for (std::size_t i = 0; i < demands.size(); ++i) {
+      Demand& demand = demands[i];
+      if (!demand.request) return failed_locally(std::move(demand.request.error()));
+      if (i == 0) name_ = demand.request->name;
+      if (auto checked = common::check_request(*demand.request); !checked)
+        return failed_locally(std::move(checked.error()));
+      calls.push_back({sequence_, previous_[i], std::move(*demand.request), std::move(demand.manifest)});
+      sources.push_back({std::move(demand.make_code), demand.origin_is_source});
+    }
+    if (calls.empty())
+      return failed_locally({ErrorKind::kUsage, "no module is asked for", {}, "ask for at least one"});
+    Local local = look_into_table(std::move(calls));
+    local.sources = std::move(sources);
+    local.deliveries.resize(demands.size());
+    for (std::size_t i = 0; i < previous_.size(); ++i) previous_[i] = local.wanted[local.places[i]].request;
     return local;
   } catch (const std::bad_alloc&) {
-    return {std::unexpected(no_memory("for the request", {})), {}, {}, nullptr};
+    return failed_locally(no_memory("for the request", {}));
   }
+}
+
+// This rank has nothing to compare with in the next call.
+Gate::Local Gate::failed_locally(Error error) {
+  previous_.clear();
+  Local local;
+  local.view.error = std::move(error);
+  local.view.is_strict = !options_.adopts_root;
+  local.view.isa = options_.host_isa;
+  return local;
 }
 
 // Solvers ask for the same module again and again, and the digest would cost most of such a call.
-const common::Digest& Gate::digest_of_request(const common::Request& request) {
-  if (!last_digested_ || last_digested_->request != request)
-    last_digested_ = Digested{request, common::request_digest(request)};
-  return last_digested_->digest;
+const common::Digest& Gate::digest_of_request(const common::Request& request, std::size_t place) {
+  if (last_digested_.size() <= place) last_digested_.resize(place + 1);
+  std::optional<Digested>& last = last_digested_[place];
+  if (!last || last->request != request) last = Digested{request, common::request_digest(request)};
+  return last->digest;
 }
 
-Gate::Local Gate::look_into_table(Call call) {
-  const common::Digest request = digest_of_request(call.request);
-  const common::Digest digest = digest_of(call, request);
-  return {std::move(call), request, digest, services_.modules.find(request)};
-}
-
-// ---- step 2 -------------------------------------------------------------------------------------------------------
-
-Certificate Gate::certify(const Local& local) const {
-  Certificate certificate;
-  certificate.is_strict = !options_.adopts_root;
-  certificate.isa = options_.host_isa;
-  if (local.call) {
-    certificate.needs = !local.module;
-    certificate.call = local.digest;
-  } else {
-    certificate.error = local.call.error().kind;
+Gate::Local Gate::look_into_table(std::vector<Call> calls) {
+  Local local;
+  local.view.is_strict = !options_.adopts_root;
+  local.view.isa = options_.host_isa;
+  std::vector<common::Digest> digests;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const common::Digest request = digest_of_request(calls[i].request, i);
+    digests.push_back(digest_of(calls[i], request));
+    const auto known = std::ranges::find(local.wanted, request, &Local::Wanted::request);
+    local.places.push_back(static_cast<std::size_t>(known - local.wanted.begin()));
+    if (known != local.wanted.end()) continue;
+    local.wanted.push_back({i, request, services_.modules.find(request), {}});
+    local.view.modules.push_back({calls[i].request.name, local.wanted.back().module != nullptr});
   }
-  return certificate;
+  local.view.call = digest_of(digests);
+  local.calls = std::move(calls);
+  return local;
 }
 
-Outcome<Verdict> Gate::agree(Local& local) {
-  Waits waits = Waits::kForArrival;
-  for (;;) {
-    CertificateWords words = certify(local).words();
-    if (auto done = collectives_.all_or(words, step("for all ranks to begin"), waits); !done)
-      return std::unexpected(std::move(done.error()));
-    const Verdict verdict = judge(words);
-    if (verdict.someone_failed) {
-      const Error* mine = local.call ? nullptr : &local.call.error();
-      if (auto shared = share_errors(mine, "for the errors of"); !shared)
-        return std::unexpected(std::move(shared.error()));
-    }
-    if (verdict.all_alike) return verdict;
-    // Once only: after it either all have failed or all have the root's call.
-    if (auto settled = settle_divergence(local, verdict); !settled) return std::unexpected(std::move(settled.error()));
-    waits = Waits::kForASign;
-  }
-}
-
-Outcome<void> Gate::settle_divergence(Local& local, const Verdict& verdict) {
-  std::string packed;
-  if (collectives_.is_root()) packed = encode(*local.call);
-  if (auto done = collectives_.broadcast_sized(packed, 0, step("for the root's version of")); !done) return done;
-
-  std::optional<Error> mine;
-  std::optional<Local> adopted;
+// The root's calls, looked up, in place of this rank's; or how they differ.
+Result<View> Gate::adopt(Local& local, const action::Compare& compare) {
   try {
-    Result<Call> root = decode_call(packed);
-    if (!root) {
-      mine = std::move(root.error());
-    } else if (verdict.someone_is_strict || !is_adoptable(*local.call, *root)) {
-      mine = difference(*local.call, *root);
-    } else {
-      adopted = look_into_table(std::move(*root));
-    }
+    Result<std::vector<Call>> root = decode_calls(compare.roots);
+    if (!root) return std::unexpected(std::move(root.error()));
+    if (compare.is_strict || !is_adoptable(local.calls, *root))
+      if (std::optional<Error> error = difference(local.calls, *root)) return std::unexpected(std::move(*error));
+    Local adopted = look_into_table(std::move(*root));
+    adopted.sources = std::move(local.sources);  // the root's makes the code of the root's request
+    adopted.deliveries = std::move(local.deliveries);
+    local = std::move(adopted);
+    return std::move(local.view);
   } catch (const std::bad_alloc&) {
-    mine = no_memory("for the root's version of the request", {});
-  }
-  if (auto shared = share_errors(mine ? &*mine : nullptr, "for the differences in"); !shared) return shared;
-  adopted->origin_is_source = local.origin_is_source;
-  adopted->make_code = std::move(local.make_code);  // the root's makes the code of the root's request
-  local = std::move(*adopted);
-  return {};
-}
-
-// ---- step 3 -------------------------------------------------------------------------------------------------------
-
-// After the last share_errors nothing may fail: the other ranks have been told that all is well.
-Outcome<Delivery> Gate::hand_off(Local& local, common::IsaMask common_isa) {
-  const std::string& name = local.call->request.name;
-  Outcome<Received> received = collectives_.is_root() ? send(local, common_isa) : receive(name);
-  if (!received) return std::unexpected(std::move(received.error()));
-  const Beat& last = received->last;
-  if (last.state == Beat::State::kFailed) return std::unexpected(Failure{common::error_from_json(received->bytes), {}});
-
-  tell(name, {rpc::Progress::Phase::kLoading, 0, last.seconds, 0});
-  Result<std::shared_ptr<loader::Module>> module = load(local, *received);
-  if (auto all = share_errors(module ? nullptr : &module.error(), "for all ranks to load"); !all)
-    return std::unexpected(std::move(all.error()));
-  return Delivery{.module = std::move(*module),
-                  .manifest = std::move(local.call->manifest),
-                  .request = local.request,
-                  .origin = last.origin,
-                  .is_merged = last.is_merged != 0,
-                  .has_made_code = last.has_made_code != 0,
-                  .compile_seconds = last.compile_seconds,
-                  .peak_bytes = last.peak_bytes};
-}
-
-Outcome<Gate::Received> Gate::send(Local& local, common::IsaMask common_isa) {
-  const steady_clock::time_point start = steady_clock::now();
-  Outcome<Result<Obtained>> obtained = obtain(local, common_isa);
-  if (!obtained) return std::unexpected(std::move(obtained.error()));
-  auto [last, bytes] = last_beat(std::move(*obtained));
-  last.seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
-  const std::string what = step("for all ranks to take");
-  if (auto done = collectives_.post(encode(last), what); !done) return std::unexpected(std::move(done.error()));
-  if (auto done = collectives_.broadcast(bytes, 0, what); !done) return std::unexpected(std::move(done.error()));
-  if (auto done = collectives_.settle(what); !done) return std::unexpected(std::move(done.error()));
-  return Received{last, std::move(bytes)};
-}
-
-Outcome<Gate::Received> Gate::receive(const std::string& name) {
-  const std::string what = step("for a sign of rank 0, which compiles");
-  for (;;) {
-    std::string packed(sizeof(Beat), '\0');
-    if (auto done = collectives_.broadcast(packed, 0, what); !done) return std::unexpected(std::move(done.error()));
-    const Beat beat = decode_beat(packed);
-    if (beat.state == Beat::State::kWaiting) {
-      tell(name, progress_of(beat));
-      continue;
-    }
-    std::string bytes;
-    const Outcome<bool> taken = collectives_.receive(bytes, beat.size, 0, step("for the result of"));
-    if (!taken) return std::unexpected(taken.error());
-    return Received{beat, std::move(bytes), *taken};
+    return std::unexpected(no_memory("for the root's version of the request", {}));
   }
 }
 
-// The outer outcome fails when the communicator does; the inner result is the root's, for everybody.
-Outcome<Result<Obtained>> Gate::obtain(Local& local, common::IsaMask common_isa) {
-  const std::string& name = local.call->request.name;
-  std::optional<RootWork> work;
+// ---- what the protocol says -----------------------------------------------------------------------------------------
+
+Outcome<Action> Gate::perform(Run& run, action::Reduce& reduce) {
+  const Waits waits = reduce.is_arrival ? Waits::kForArrival : Waits::kForASign;
+  if (auto done = collectives_.all_or(reduce.words, step(run), waits); !done)
+    return std::unexpected(std::move(done.error()));
+  return run.protocol.reduced(reduce.words);
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Broadcast& broadcast) {
+  auto done = broadcast.is_sized ? collectives_.broadcast_sized(broadcast.bytes, broadcast.from, step(run))
+                                 : collectives_.broadcast(broadcast.bytes, broadcast.from, step(run));
+  if (!done) return std::unexpected(std::move(done.error()));
+  return run.protocol.broadcast(std::move(broadcast.bytes));
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Receive& receive) {
+  std::string bytes;
+  const Outcome<bool> taken = collectives_.receive(bytes, receive.size, receive.from, step(run));
+  if (!taken) return std::unexpected(taken.error());
+  if (!*taken) return run.protocol.received({});
+  return run.protocol.received(std::move(bytes));
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Post& post) {
+  if (auto done = collectives_.post(std::move(post.bytes), step(run)); !done)
+    return std::unexpected(std::move(done.error()));
+  return run.protocol.done();
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Settle&) {
+  if (auto done = collectives_.settle(step(run)); !done) return std::unexpected(std::move(done.error()));
+  return run.protocol.done();
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Tell& news) {
+  tell(name_of(run.local, news.module), progress_of(news.beat));
+  return run.protocol.done();
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Pack&) { return run.protocol.packed(encode(run.local.calls)); }
+
+Outcome<Action> Gate::perform(Run& run, action::Compare& compare) {
+  return run.protocol.compared(adopt(run.local, compare));
+}
+
+Outcome<Action> Gate::perform(Run& run, action::Begin& begin) {
+  run.begun = begin.modules;
   try {
-    // What the root holds serves the others, unless it was made for a better CPU than all have.
-    if (local.module && !(local.module->isa_needed() & ~common_isa)) {
-      if (Result<std::string> bytes = local.module->bytes())
-        return Obtained{std::move(*bytes), local.module->key(), Origin::kRank};
+    std::vector<LeaderWork::Order> orders;
+    for (const std::size_t module : begin.modules) {
+      const Local::Wanted& wanted = run.local.wanted[module];
+      // What the root holds serves the others, unless it was made for a better CPU than all have.
+      if (wanted.module && begin.work != Work::kCompile && !(wanted.module->isa_needed() & ~begin.common_isa)) {
+        if (Result<std::string> bytes = wanted.module->bytes()) {
+          run.work.settle(module, Obtained{std::move(*bytes), wanted.module->key(), Origin::kRank});
+          continue;
+        }
+      }
+      LeaderWork::Order order{module, run.local.calls[wanted.first].request, {}, false};
+      if (order.request.isa_wish == "common") order.request.isa_level = common::isa_level_of(begin.common_isa);
+      order.make_code = run.local.sources[wanted.first].make_code;
+      order.origin_is_source = run.local.sources[wanted.first].origin_is_source;
+      orders.push_back(std::move(order));
     }
-    common::Request request = local.call->request;
-    if (request.isa_wish == "common") request.isa_level = common::isa_level_of(common_isa);
-    work.emplace(look_up_or_compile(services_.store, services_.compiler, std::move(request), std::move(local.make_code),
-                                    local.origin_is_source));
+    run.work.begin(begin.work, std::move(orders));
   } catch (const std::bad_alloc&) {
-    return Result<Obtained>(std::unexpected(no_memory("on rank 0", name)));
+    run.work.fail(begin.modules, no_memory("on rank " + std::to_string(collectives_.rank()),
+                                           name_of(run.local, begin.modules.front())));
   }
-  return wait_for(*work, name);
+  return run.protocol.done();
 }
 
-Outcome<Result<Obtained>> Gate::wait_for(RootWork& work, const std::string& name) {
-  const steady_clock::time_point start = steady_clock::now();
+Outcome<Action> Gate::perform(Run& run, action::Await& await) {
+  if (!run.waiting) run.waiting.emplace(options_.pacing.beat);
+  while (RootWork* work = run.work.awaited(await)) {
+    const Outcome<bool> ended = wait_for(run, *work, name_of(run.local, await.module));
+    if (!ended) return std::unexpected(ended.error());
+    if (!*ended) {
+      rpc::Progress progress = work->progress();
+      progress.seconds = run.waiting->seconds();
+      tell(name_of(run.local, await.module), progress);
+      run.waiting->beat = steady_clock::now() + options_.pacing.beat;  // no burst after this process was stopped
+      return run.protocol.beat_due(waiting_beat(progress));
+    }
+    run.work.collect();
+    run.waiting->silence = {};
+  }
+  const double seconds = run.waiting->seconds();
+  run.waiting.reset();
+  if (await.is_look_up) return run.protocol.looked_up(run.work.found(run.begun), seconds);
+  return run.protocol.obtained(run.work.take(await.module), seconds);
+}
+
+// True: the work has ended; false: a beat is due.
+Outcome<bool> Gate::wait_for(Run& run, RootWork& work, const std::string& name) {
   const std::chrono::nanoseconds limit = options_.pacing.silence;
-  Silence silence;
-  steady_clock::time_point beat = start + options_.pacing.beat;
-  bool is_quiet = true;  // every rank has taken every beat
-  while (!work.wait_until(is_quiet ? beat : std::min(beat, steady_clock::now() + kAdvance))) {
-    const std::string what = step("for ranks to hear of");
-    if (steady_clock::now() >= beat) {
-      rpc::Progress progress = work.progress();
-      progress.seconds = std::chrono::duration<double>(steady_clock::now() - start).count();
-      tell(name, progress);
-      if (auto done = collectives_.post(encode(waiting_beat(progress)), what); !done)
-        return std::unexpected(std::move(done.error()));
-      beat = steady_clock::now() + options_.pacing.beat;  // not a burst of them after this process was stopped
-    }
-    Outcome<bool> advanced = collectives_.advance(what);
-    if (!advanced) return std::unexpected(std::move(advanced.error()));
-    is_quiet = *advanced;
+  Waiting& waiting = *run.waiting;
+  for (;;) {
+    const Outcome<bool> is_quiet = collectives_.advance(step(run));  // every rank has taken every beat
+    if (!is_quiet) return std::unexpected(is_quiet.error());
+    if (work.wait_until(*is_quiet ? waiting.beat : std::min(waiting.beat, steady_clock::now() + kAdvance))) return true;
     // The compiler keeps its own limits; a file system that hangs has none.
-    if (limit.count() > 0 && silence.so_far() >= limit && !work.has_reported()) {
-      work.abandon();
-      return Result<Obtained>(
-          common::fail(ErrorKind::kTimedOut, "rank 0 waits for the store, which does not answer", name,
-                       "is a file system hung? 'jitc config' shows where store and runtime directory are"));
+    if (limit.count() > 0 && waiting.silence.so_far() >= limit && !work.has_reported()) {
+      work.abandon(common::fail(ErrorKind::kTimedOut, "rank 0 waits for the store, which does not answer", name,
+                                "is a file system hung? 'jitc config' shows where store and runtime directory are"));
+      return true;
     }
+    if (steady_clock::now() >= waiting.beat) return false;
   }
-  return work.take();
 }
 
-// ---- steps 4 and 5 ------------------------------------------------------------------------------------------------
+Outcome<Action> Gate::perform(Run& run, action::Load& todo) {
+  Local::Wanted& wanted = run.local.wanted[todo.module];
+  tell(name_of(run.local, todo.module), {rpc::Progress::Phase::kLoading, 0, todo.last.seconds, 0});
+  Result<std::shared_ptr<loader::Module>> module = load(wanted, todo);
+  if (!module) return run.protocol.loaded(std::move(module.error()));
+  wanted.module = std::move(*module);
+  wanted.last = todo.last;
+  return run.protocol.loaded({});
+}
 
-Result<std::shared_ptr<loader::Module>> Gate::load(const Local& local, const Received& received) const {
-  const common::Digest& key = received.last.key;
+Result<std::shared_ptr<loader::Module>> Gate::load(const Local::Wanted& wanted, const action::Load& todo) const {
+  const common::Digest& key = todo.last.key;
   try {
-    if (!received.has_bytes)
+    if (!todo.bytes)
       return std::unexpected(
-          no_memory("to receive the module (" + std::to_string(received.last.size) + " bytes)", key.hex()));
-    Result<std::shared_ptr<loader::Module>> module = local.module;
-    if (!local.module || local.module->key() != key)
-      module = loader::Module::load(received.bytes, &key, {options_.host_isa, options_.stage_dir});
-    if (module) services_.modules.insert(local.request, *module);
+          no_memory("to receive the module (" + std::to_string(todo.last.size) + " bytes)", key.hex()));
+    Result<std::shared_ptr<loader::Module>> module = wanted.module;
+    if (!wanted.module || wanted.module->key() != key)
+      module = loader::Module::load(*todo.bytes, &key, {options_.host_isa, options_.stage_dir});
+    if (module) services_.modules.insert(wanted.request, *module);
     return module;
   } catch (const std::bad_alloc&) {  // under an address-space limit this is where a rank runs out of it
     return std::unexpected(no_memory("to load the module", key.hex()));
   }
 }
 
-Outcome<void> Gate::share_errors(const Error* mine, const std::string& what) {
-  const std::string wait = step(what);
-  std::vector<std::uint64_t> failing((static_cast<std::size_t>(collectives_.size()) + 63) / 64);
-  const auto own = static_cast<std::size_t>(collectives_.rank());
-  if (mine) failing[own / 64] |= std::uint64_t{1} << (own % 64);
-  if (auto done = collectives_.all_or(failing, wait); !done) return done;
+// -------------------------------------------------------------------------------------------------------------------
 
-  std::vector<int> ranks;
-  for (int rank = 0; rank < collectives_.size(); ++rank)
-    if (failing[static_cast<std::size_t>(rank) / 64] >> (rank % 64) & 1) ranks.push_back(rank);
-  if (ranks.empty()) return {};
+std::string Gate::step(const Run& run) const { return run.protocol.waits_for() + " call " + std::to_string(sequence_); }
 
-  Reasons reasons;
-  for (std::size_t i = 0; i < std::min(ranks.size(), kReasons); ++i) {
-    std::string text;
-    if (ranks[i] == collectives_.rank()) text = common::to_json(bounded(*mine));
-    if (auto done = collectives_.broadcast_sized(text, ranks[i], wait); !done) return done;
-    reasons.push_back(common::error_from_json(text));
-  }
-  return std::unexpected(join_errors(std::move(ranks), reasons, collectives_.size()));
+const std::string& Gate::name_of(const Local& local, std::size_t module) {
+  return local.calls[local.wanted[module].first].request.name;
 }
-
-std::string Gate::step(const std::string& what) const { return what + " call " + std::to_string(sequence_); }
 
 void Gate::tell(const std::string& name, const rpc::Progress& progress) const {
   if (on_progress_) on_progress_(name, progress);

@@ -1,28 +1,26 @@
-// The collective decision and hand-off: all ranks decide together, the root alone asks the store and the daemon, every
-// rank ends with the same module or the same failure.
+// The collective decision and hand-off: all ranks decide together, the root alone asks the store, one rank for each
+// module asks the daemon, every rank ends with the same modules or the same failure.
 //
-// Each call has the same steps on every rank, whatever that rank saw:
-//   1  local, communicates nothing: the request and its digest, a look into the process's table of modules
-//   2  certificate: one OR over a few words, after which all ranks take the same branch by construction
-//      - a rank could not make its request: the failing ranks' errors become everybody's failure
-//      - the requests differ: everybody gets the root's; differing ranks say how, or adopt it and step 2 is repeated
-//      - nobody needs the module: done
-//   3  hand-off: the root gets the artifact while it sends a beat each second; then the bytes
-//   4  every rank that does not hold this artifact verifies it and loads it from memory
-//   5  second certificate: all have loaded, or everybody gets the failing ranks' errors
+// What is done in which order is the protocol's (protocol.h); the gate does it: it drives the communicator, the helper
+// threads and the loader, and keeps what lasts from call to call.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "client/gate/certificate.h"
 #include "client/gate/collectives.h"
 #include "client/gate/failure.h"
+#include "client/gate/leader_work.h"
 #include "client/gate/module_table.h"
-#include "client/gate/root_work.h"
+#include "client/gate/protocol.h"
+#include "client/gate/silence.h"
 #include "client/gate/sources.h"
 #include "client/gate/wire.h"
 #include "client/loader/module.h"
@@ -55,10 +53,12 @@ struct GateOptions {
   common::IsaMask host_isa = 0;
   std::string stage_dir;
   bool adopts_root = false;  // differing texts: take the root's, if every rank says so
+  std::uint64_t node = 0;    // equal on ranks that share a daemon: modules of one call are dealt over these
 };
 
-// What the gate works with. `modules` outlives the gate. `store` and `compiler` are used on the root only; a helper
-// thread that hangs in them may outlive the gate, and keeps them.
+// What the gate works with. `modules` outlives the gate. `store` is used on the root only, `compiler` there and, in a
+// call for several modules, on one rank of each node. Both are used by several helper threads at once; one that hangs in
+// them may outlive the gate, and keeps them.
 struct GateServices {
   ModuleTable& modules;
   std::shared_ptr<StoreLookup> store;
@@ -73,6 +73,9 @@ class Gate {
 
   // Collective. Never throws what another rank does not see, except for memory.
   Outcome<Delivery> compile(Demand demand);
+  // The same for several modules, at least one: one certificate for all, and all or nothing. What is asked for twice is
+  // had once. Deliveries are in the order of the demands.
+  Outcome<std::vector<Delivery>> compile_all(std::span<Demand> demands);
 
   const std::optional<Failure>& broken() const { return broken_; }
   // This rank cannot keep step any more: the communicator is broken from now on, with this as the cause.
@@ -82,42 +85,74 @@ class Gate {
  private:
   // One call as this rank sees it, and what it holds of it.
   struct Local {
-    common::Result<Call> call;
-    common::Digest request;  // zeros when there is none, as is the next
-    common::Digest digest;   // of the whole call
-    std::shared_ptr<loader::Module> module;
-    MakeCode make_code;
-    bool origin_is_source = false;
+    // A module that is asked for, once.
+    struct Wanted {
+      std::size_t first = 0;  // the call that asks for it first
+      common::Digest request;
+      std::shared_ptr<loader::Module> module;
+      Beat last;  // where it came from
+    };
+    // Of a demand, when the request has been taken out: how its code is made.
+    struct Source {
+      MakeCode make_code;
+      bool origin_is_source = false;
+    };
+    View view;
+    std::vector<Call> calls;
+    std::vector<Source> sources;
+    std::vector<Wanted> wanted;
+    std::vector<std::size_t> places;  // by call: which of these
+    std::vector<Delivery> deliveries;  // room for them, by call
   };
   struct Digested {
     common::Request request;
     common::Digest digest;
   };
-
-  Outcome<Delivery> run(Local local);
-  Local local_step(Demand demand);
-  const common::Digest& digest_of_request(const common::Request& request);
-  Local look_into_table(Call call);
-  Certificate certify(const Local& local) const;
-  Outcome<Verdict> agree(Local& local);
-  Outcome<void> settle_divergence(Local& local, const Verdict& verdict);
-  Outcome<Delivery> hand_off(Local& local, common::IsaMask common_isa);
-
-  // The last beat and the bytes that follow it.
-  struct Received {
-    Beat last;
-    std::string bytes;
-    bool has_bytes = true;  // false: there was no memory for them
+  // The leader's wait in a turn.
+  struct Waiting {
+    explicit Waiting(std::chrono::nanoseconds until_beat) : beat(start + until_beat) {}
+    double seconds() const {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point beat;
+    Silence silence;
   };
-  Outcome<Received> send(Local& local, common::IsaMask common_isa);
-  Outcome<Received> receive(const std::string& name);
-  Outcome<common::Result<Obtained>> obtain(Local& local, common::IsaMask common_isa);
-  Outcome<common::Result<Obtained>> wait_for(RootWork& work, const std::string& name);
-  common::Result<std::shared_ptr<loader::Module>> load(const Local& local, const Received& received) const;
+  // One call under way.
+  struct Run {
+    Local local;  // its view is the protocol's
+    Protocol protocol;
+    LeaderWork work;
+    std::vector<std::size_t> begun;
+    std::optional<Waiting> waiting;
+  };
 
-  // Collective: success when no rank has an error, else the same joint failure on all.
-  Outcome<void> share_errors(const common::Error* mine, const std::string& step);
-  std::string step(const std::string& what) const;
+  Outcome<void> perform_all(Run& run);
+  Local local_step(std::span<Demand> demands);
+  Local failed_locally(common::Error error);
+  Local look_into_table(std::vector<Call> calls);
+  const common::Digest& digest_of_request(const common::Request& request, std::size_t place);
+  common::Result<View> adopt(Local& local, const action::Compare& compare);
+  static void deliver(Local& local);
+
+  // Each does what the protocol says, and tells it. Fails when the communicator does.
+  Outcome<Action> perform(Run& run, action::Reduce& reduce);
+  Outcome<Action> perform(Run& run, action::Broadcast& broadcast);
+  Outcome<Action> perform(Run& run, action::Receive& receive);
+  Outcome<Action> perform(Run& run, action::Post& post);
+  Outcome<Action> perform(Run& run, action::Settle&);
+  Outcome<Action> perform(Run& run, action::Tell& tell);
+  Outcome<Action> perform(Run& run, action::Pack&);
+  Outcome<Action> perform(Run& run, action::Compare& compare);
+  Outcome<Action> perform(Run& run, action::Begin& begin);
+  Outcome<Action> perform(Run& run, action::Await& await);
+  Outcome<Action> perform(Run& run, action::Load& load);
+
+  Outcome<bool> wait_for(Run& run, RootWork& work, const std::string& name);
+  common::Result<std::shared_ptr<loader::Module>> load(const Local::Wanted& wanted, const action::Load& todo) const;
+
+  std::string step(const Run& run) const;
+  static const std::string& name_of(const Local& local, std::size_t module);
   void tell(const std::string& name, const rpc::Progress& progress) const;
 
   std::string name_;  // of the call that is under way, for progress
@@ -126,8 +161,9 @@ class Gate {
   GateServices services_;
   OnProgress on_progress_;
   std::uint64_t sequence_ = 0;
-  common::Digest previous_;
-  std::optional<Digested> last_digested_;
+  std::vector<common::Digest> previous_;  // what the call before asked for
+  std::vector<std::optional<Digested>> last_digested_;  // by place in the call
+  Words nodes_;                           // each rank's; empty: not known yet
   std::optional<Failure> broken_;
 };
 

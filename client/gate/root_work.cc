@@ -47,6 +47,7 @@ struct RootWork::State {
   rpc::Progress progress;
   bool has_reported = false;
   bool is_given_up = false;
+  bool is_abandoned = false;  // the result is another one
   std::optional<Result<Obtained>> result;
 };
 
@@ -55,7 +56,7 @@ RootWork::RootWork(Task task) : state_(std::make_shared<State>()) {
   try {
     thread_ = std::thread([state = state_, task = std::move(task)] { run(*state, task); });
   } catch (const std::system_error& refused) {
-    state_->result = common::fail(ErrorKind::kInternal, std::string("rank 0 cannot start a thread: ") + refused.what(),
+    state_->result = common::fail(ErrorKind::kInternal, std::string("no helper thread can be started: ") + refused.what(),
                                   {}, "raise the limit of processes (ulimit -u)");
   }
 }
@@ -84,7 +85,7 @@ void RootWork::run(State& state, const Task& task) {
   });
   {
     const std::lock_guard lock(state.mutex);
-    state.result = std::move(result);
+    if (!state.is_abandoned) state.result = std::move(result);
   }
   state.ended.notify_one();
 }
@@ -109,9 +110,11 @@ Result<Obtained> RootWork::take() {
   return std::move(state_->result.value());
 }
 
-void RootWork::abandon() {
+void RootWork::abandon(Result<Obtained> result) {
   const std::lock_guard lock(state_->mutex);
   state_->is_given_up = true;
+  state_->is_abandoned = true;
+  state_->result = std::move(result);
   if (thread_.joinable()) thread_.detach();
 }
 

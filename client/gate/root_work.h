@@ -1,5 +1,5 @@
-// The root's helper thread: what may block for long (store, daemon) runs there, so that the calling thread, which alone
-// may call MPI, sends its beats whatever happens. A thread, never a process.
+// A helper thread of the root, or of another rank that leads: what may block for long (store, daemon) runs there, so that
+// the calling thread, which alone may call MPI, sends its beats whatever happens. A thread, never a process.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ class RootWork {
   rpc::Progress progress() const;
   // Once, after the task has ended.
   common::Result<Obtained> take();
-  // Nobody waits for the task any more: should it ever go on, it is told to give up.
-  void abandon();
+  // Nobody waits for the task any more: should it ever go on, it is told to give up. `result` is taken in its place.
+  void abandon(common::Result<Obtained> result);
 
  private:
   struct State;

@@ -117,4 +117,20 @@ common::Result<Call> decode_call(std::string_view bytes) {
   return call;
 }
 
+std::string encode(const std::vector<Call>& calls) {
+  Writer out;
+  for (const Call& call : calls) out.text(encode(call));
+  return out.take();
+}
+
+common::Result<std::vector<Call>> decode_calls(std::string_view bytes) {
+  std::vector<Call> calls;
+  for (Reader in(bytes); !in.is_at_end();) {
+    common::Result<Call> call = decode_call(in.text());
+    if (!call) return std::unexpected(std::move(call.error()));
+    calls.push_back(std::move(*call));
+  }
+  return calls;
+}
+
 }  // namespace jitc::gate

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/digest.h"
 #include "common/error.h"
@@ -14,7 +15,7 @@ namespace jitc::gate {
 
 enum class Origin : std::uint32_t { kMemory, kRank, kStore, kDaemon, kCompiled };
 
-// From the root about once a second while the others wait; the last one says how it ended.
+// From the leader of a turn about once a second while the others wait; the last one says how it ended.
 struct Beat {
   enum class State : std::uint32_t { kWaiting, kArtifact, kFailed };
   State state = State::kWaiting;
@@ -23,7 +24,8 @@ struct Beat {
   std::uint32_t place = 0;
   double seconds = 0;
   std::uint64_t memory_bytes = 0;
-  // kArtifact, kFailed: bytes that follow: the artifact, or the error as JSON.
+  // kArtifact, kFailed: bytes that follow: the artifact, or the error as JSON. After a look into the store for several
+  // modules kArtifact is followed by one byte a module, '1' where it was found.
   std::uint64_t size = 0;
   // kArtifact:
   Origin origin = Origin::kMemory;
@@ -36,14 +38,16 @@ struct Beat {
 std::string encode(const Beat& beat);
 Beat decode_beat(std::string_view bytes);  // of the size that encode gives
 
-// One rank's call: what the certificate's digest is over, and the call before it.
+// One rank's call for one module: what the certificate's digest is over, and the call before it.
 struct Call {
   std::uint64_t sequence = 0;  // 1: the first call on this communicator
-  common::Digest previous;     // request digest of the call before; zeros: none
+  common::Digest previous;     // request digest of the call before, of its module in the same place; zeros: none
   common::Request request;
   std::string manifest;
 };
 std::string encode(const Call& call);
 common::Result<Call> decode_call(std::string_view bytes);
+std::string encode(const std::vector<Call>& calls);
+common::Result<std::vector<Call>> decode_calls(std::string_view bytes);
 
 }  // namespace jitc::gate

@@ -17,10 +17,9 @@ using testing::check_delivered;
 using testing::Rank;
 using testing::source;
 using testing::total;
-using testing::View;
 
 // What each rank sees is in the store. The root's view decides, and it alone looks.
-void views_of_the_store(const View& view, int calls) {
+void views_of_the_store(const testing::View& view, int calls) {
   Rank self;
   const bool root_sees = view.sees(0, self.size);
   self.store.has_it = view.sees(self.rank, self.size);
@@ -33,7 +32,7 @@ void views_of_the_store(const View& view, int calls) {
 }
 
 // What each rank sees is in its memory, from an earlier call that others did not make.
-void views_of_the_memory(const View& view, int calls) {
+void views_of_the_memory(const testing::View& view, int calls) {
   Rank self;
   const bool root_holds = view.sees(0, self.size);
   const bool all_hold = total(view.sees(self.rank, self.size)) == self.size;
@@ -50,7 +49,7 @@ void views_of_the_memory(const View& view, int calls) {
 
 }  // namespace
 
-void run(const View& view, int calls) {
+void run(const testing::View& view, int calls) {
   testing::under_way() = "view " + std::string(view.name);
   views_of_the_store(view, calls);
   views_of_the_memory(view, (calls + 3) / 4);

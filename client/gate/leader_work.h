@@ -1,0 +1,63 @@
+// What the leader of a turn has under way: looks into the store and compiles, each on a helper thread of its own, and
+// what came of them.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "client/gate/protocol.h"
+#include "client/gate/root_work.h"
+#include "client/gate/sources.h"
+
+namespace jitc::gate {
+
+class LeaderWork {
+ public:
+  // One module that is to be had, by its number in the call.
+  struct Order {
+    std::size_t module = 0;
+    common::Request request;
+    MakeCode make_code;
+    bool origin_is_source = false;
+  };
+
+  LeaderWork(std::shared_ptr<StoreLookup> store, std::shared_ptr<Compiler> compiler)
+      : store_(std::move(store)), compiler_(std::move(compiler)) {}
+
+  // Starts all of them, though not more than a few dozen threads at once: the daemon decides how many compile.
+  void begin(Work work, std::vector<Order> orders);
+  // There is nothing to do for this module.
+  void settle(std::size_t module, common::Result<Obtained> result);
+  // Work on these cannot begin; what has begun is given up.
+  void fail(const std::vector<std::size_t>& modules, const common::Error& error);
+
+  // What must be waited for before this module, or all of the look-ups, can be had; nullptr: nothing.
+  RootWork* awaited(const action::Await& await);
+  // That work has ended: takes its result and starts the next. A look-up that failed ends all of them.
+  void collect();
+
+  // Once for each module.
+  common::Result<Obtained> take(std::size_t module);
+  // After a look-up: which ones are there? The first error, if there was one.
+  common::Result<std::vector<bool>> found(const std::vector<std::size_t>& modules) const;
+
+ private:
+  struct Running {
+    std::size_t module;
+    std::unique_ptr<RootWork> work;
+  };
+  void start_some();
+
+  std::shared_ptr<StoreLookup> store_;
+  std::shared_ptr<Compiler> compiler_;
+  Work work_ = Work::kLookUpOrCompile;
+  std::deque<Order> waiting_;
+  std::deque<Running> running_;  // in the order of the turns
+  std::map<std::size_t, common::Result<Obtained>> results_;
+};
+
+}  // namespace jitc::gate

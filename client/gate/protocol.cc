@@ -1,0 +1,336 @@
+#include "client/gate/protocol.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace jitc::gate {
+namespace {
+
+using common::Error;
+using common::Result;
+
+// So many failing ranks say why; of the others only the number is known.
+constexpr std::size_t kReasons = 4;
+
+std::vector<int> ranks_in(std::span<const std::uint64_t> bits, int size) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    if (bits[static_cast<std::size_t>(rank) / 64] >> (rank % 64) & 1) ranks.push_back(rank);
+  return ranks;
+}
+
+// The last beat, and the bytes that follow it: the artifact, or the error.
+std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
+  Beat beat;
+  std::string bytes;
+  if (obtained) {
+    beat.state = Beat::State::kArtifact;
+    beat.origin = obtained->origin;
+    beat.is_merged = obtained->is_merged;
+    beat.has_made_code = obtained->has_made_code;
+    beat.compile_seconds = obtained->compile_seconds;
+    beat.peak_bytes = obtained->peak_bytes;
+    beat.key = obtained->key;
+    bytes = std::move(obtained->bytes);
+  } else {
+    beat.state = Beat::State::kFailed;
+    bytes = common::to_json(bounded(std::move(obtained.error())));
+  }
+  beat.size = bytes.size();
+  return {beat, std::move(bytes)};
+}
+
+}  // namespace
+
+// ---- step 1: certificate ------------------------------------------------------------------------------------------
+
+Action Protocol::begin() { return certify(true); }
+
+Action Protocol::certify(bool is_arrival) {
+  step_ = Step::kCertificate;
+  Certificate certificate;
+  certificate.is_strict = view_.is_strict;
+  certificate.isa = view_.isa;
+  if (view_.error) {
+    certificate.error = view_.error->kind;
+  } else {
+    for (std::size_t i = 0; i < view_.modules.size(); ++i)
+      if (!view_.modules[i].is_held) certificate.needs |= need_bit(i);
+    certificate.call = view_.call;
+  }
+  const CertificateWords words = certificate.words();
+  return action::Reduce{Words(words.begin(), words.end()), is_arrival};
+}
+
+Action Protocol::reduced(std::span<const std::uint64_t> words) {
+  if (step_ == Step::kCertificate) {
+    CertificateWords combined{};
+    std::ranges::copy(words, combined.begin());
+    verdict_ = judge(combined);
+    return judged();
+  }
+  if (step_ == Step::kNodes) {
+    nodes_.assign(words.begin(), words.end());
+    return assign();
+  }
+  failing_ = ranks_in(words, ranks_.size);
+  return failing_.empty() ? shared() : next_reason();
+}
+
+Action Protocol::judged() {
+  if (verdict_.someone_failed) return share(Sharing::kRequests, view_.error);
+  if (verdict_.all_alike) return agreed();
+  if (has_settled_)
+    return finish(Failure{{common::ErrorKind::kInternal, "the ranks' calls differ in what no rank can name", {}, {}}, {}});
+  has_settled_ = true;
+  step_ = Step::kRootsCall;
+  if (is_root()) return action::Pack{};
+  return action::Broadcast{0, {}, true};
+}
+
+Action Protocol::packed(std::string call) { return action::Broadcast{0, std::move(call), true}; }
+
+Action Protocol::compared(Result<View> adopted) {
+  if (!adopted) return share(Sharing::kDifferences, std::move(adopted.error()));
+  view_ = std::move(*adopted);
+  return share(Sharing::kDifferences, {});
+}
+
+Action Protocol::agreed() {
+  has_agreed_ = true;
+  return verdict_.someone_needs ? hand_off() : finish({});
+}
+
+// ---- errors of single ranks become everybody's ---------------------------------------------------------------------
+
+Action Protocol::share(Sharing what, std::optional<Error> mine) {
+  step_ = Step::kErrors;
+  sharing_ = what;
+  mine_ = std::move(mine);
+  Words failing((static_cast<std::size_t>(ranks_.size) + 63) / 64);
+  const auto own = static_cast<std::size_t>(ranks_.rank);
+  if (mine_) failing[own / 64] |= std::uint64_t{1} << (own % 64);
+  return action::Reduce{std::move(failing)};
+}
+
+Action Protocol::next_reason() {
+  if (reasons_.size() == std::min(failing_.size(), kReasons))
+    return finish(join_errors(std::move(failing_), reasons_, ranks_.size));
+  const int from = failing_[reasons_.size()];
+  return action::Broadcast{from, from == ranks_.rank ? common::to_json(bounded(*mine_)) : std::string(), true};
+}
+
+// No rank has an error. After the last of these nothing may fail: the other ranks have been told that all is well.
+Action Protocol::shared() {
+  switch (sharing_) {
+    case Sharing::kRequests:
+      verdict_.someone_failed = false;
+      return judged();
+    case Sharing::kDifferences:
+      return certify(false);
+    case Sharing::kLoads:
+      break;
+  }
+  return finish({});
+}
+
+// ---- step 2: turns ------------------------------------------------------------------------------------------------
+
+Action Protocol::hand_off() {
+  for (std::size_t i = 0; i < view_.modules.size(); ++i)
+    if (verdict_.someone_needs & need_bit(i)) needed_.push_back(i);
+  const bool is_one = needed_.size() == 1;
+  turns_ = {Turn{0, needed_.front(), !is_one}};
+  if (!is_root()) return start_turn();
+  return begin_work(is_one ? Work::kLookUpOrCompile : Work::kLookUp, needed_);
+}
+
+Action Protocol::begin_work(Work work, std::vector<std::size_t> modules) {
+  step_ = Step::kBeginning;
+  return action::Begin{work, std::move(modules), verdict_.common_isa};
+}
+
+// Where the root's call was adopted, only the root can make its code.
+Action Protocol::deal() {
+  const auto misses = std::ranges::count(found_, false);
+  if (misses < 2 || has_settled_ || !nodes_.empty()) return assign();
+  step_ = Step::kNodes;
+  Words nodes(static_cast<std::size_t>(ranks_.size));
+  nodes[static_cast<std::size_t>(ranks_.rank)] = ranks_.node;
+  return action::Reduce{std::move(nodes)};
+}
+
+// The first rank of each node, ascending, the root before all.
+std::vector<int> Protocol::leaders(std::size_t misses) const {
+  std::vector<int> leaders{0};
+  if (misses < 2 || has_settled_) return leaders;
+  for (int rank = 1; rank < ranks_.size; ++rank) {
+    const auto begin = nodes_.begin();
+    if (std::find(begin, begin + rank, nodes_[static_cast<std::size_t>(rank)]) == begin + rank) leaders.push_back(rank);
+  }
+  return leaders;
+}
+
+Action Protocol::assign() {
+  const auto misses = static_cast<std::size_t>(std::ranges::count(found_, false));
+  const std::vector<int> compiling = leaders(misses);
+  std::vector<std::size_t> own;
+  std::size_t dealt = 0;
+  turns_.clear();
+  turn_ = 0;
+  for (std::size_t i = 0; i < needed_.size(); ++i) {
+    const int leader = found_[i] ? 0 : compiling[dealt++ % compiling.size()];
+    turns_.push_back({leader, needed_[i], false});
+    if (!found_[i] && leader == ranks_.rank) own.push_back(needed_[i]);
+  }
+  return own.empty() ? start_turn() : begin_work(Work::kCompile, std::move(own));
+}
+
+Action Protocol::start_turn() {
+  if (turn().leader == ranks_.rank) {
+    step_ = Step::kAwaiting;
+    return action::Await{turn().module, turn().is_look_up};
+  }
+  step_ = Step::kHearing;
+  return action::Broadcast{turn().leader, std::string(sizeof(Beat), '\0')};
+}
+
+Action Protocol::next_turn() {
+  if (++turn_ < turns_.size()) return start_turn();
+  if (!failures_.empty()) return finish(join_modules(failures_, view_.modules.size()));
+  return share(Sharing::kLoads, std::move(load_error_));
+}
+
+// The leader's side.
+
+Action Protocol::beat_due(const Beat& beat) {
+  step_ = Step::kBeat;
+  return action::Post{encode(beat)};
+}
+
+Action Protocol::looked_up(const Result<std::vector<bool>>& found, double seconds) {
+  Result<Obtained> flags;
+  if (found) {
+    for (const bool one : *found) flags->bytes += one ? '1' : '0';
+  } else {
+    flags = std::unexpected(found.error());
+  }
+  return obtained(std::move(flags), seconds);
+}
+
+Action Protocol::obtained(Result<Obtained> obtained, double seconds) {
+  auto [last, bytes] = last_beat(std::move(obtained));
+  last.seconds = seconds;
+  return send(last, std::move(bytes));
+}
+
+Action Protocol::send(const Beat& last, std::string bytes) {
+  step_ = Step::kLastBeat;
+  last_ = last;
+  result_ = std::move(bytes);
+  return action::Post{encode(last)};
+}
+
+Action Protocol::done() {
+  switch (step_) {
+    case Step::kBeat:
+      step_ = Step::kAwaiting;
+      return action::Await{turn().module, turn().is_look_up};
+    case Step::kLastBeat:
+      step_ = Step::kSending;
+      return action::Broadcast{ranks_.rank, std::move(result_)};
+    case Step::kSettling:
+      return end_turn(std::move(result_));
+    default:  // work has begun, or a beat was told of
+      return start_turn();
+  }
+}
+
+// The others' side; broadcasts of other steps end here, too.
+Action Protocol::broadcast(std::string bytes) {
+  switch (step_) {
+    case Step::kErrors:
+      reasons_.push_back(common::error_from_json(bytes));
+      return next_reason();
+    case Step::kRootsCall:
+      step_ = Step::kComparing;
+      return action::Compare{std::move(bytes), verdict_.someone_is_strict};
+    case Step::kSending:
+      step_ = Step::kSettling;
+      result_ = std::move(bytes);
+      return action::Settle{};
+    case Step::kHearing: {
+      const Beat beat = decode_beat(bytes);
+      if (beat.state == Beat::State::kWaiting) {
+        step_ = Step::kTelling;
+        return action::Tell{turn().module, beat};
+      }
+      step_ = Step::kReceiving;
+      last_ = beat;
+      // What was found decides how the call goes on: without it this rank could not keep step.
+      if (turn().is_look_up && beat.state == Beat::State::kArtifact)
+        return action::Broadcast{turn().leader, std::string(beat.size, '\0')};
+      return action::Receive{turn().leader, beat.size};
+    }
+    default:
+      return end_turn(std::move(bytes));
+  }
+}
+
+Action Protocol::received(std::optional<std::string> bytes) { return end_turn(std::move(bytes)); }
+
+Action Protocol::end_turn(std::optional<std::string> bytes) {
+  if (last_.state == Beat::State::kFailed) {
+    Error error = common::error_from_json(bytes.value_or(std::string()));
+    if (turn().is_look_up) return finish(Failure{std::move(error), {}});
+    failures_.push_back({view_.modules[turn().module].name, std::move(error)});
+    return next_turn();
+  }
+  if (turn().is_look_up) {
+    found_.clear();
+    std::ranges::transform(*bytes, std::back_inserter(found_), [](char flag) { return flag == '1'; });
+    return deal();
+  }
+  step_ = Step::kLoading;
+  return action::Load{turn().module, last_, std::move(bytes)};
+}
+
+Action Protocol::loaded(std::optional<Error> error) {
+  if (!load_error_) load_error_ = std::move(error);
+  return next_turn();
+}
+
+Action Protocol::finish(std::optional<Failure> failure) {
+  step_ = Step::kEnded;
+  return action::Finish{std::move(failure)};
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+
+std::string Protocol::waits_for() const {
+  switch (step_) {
+    case Step::kCertificate:
+      return "for all ranks to begin";
+    case Step::kErrors:
+      if (sharing_ == Sharing::kRequests) return "for the errors of";
+      return sharing_ == Sharing::kDifferences ? "for the differences in" : "for all ranks to load";
+    case Step::kRootsCall:
+      return "for the root's version of";
+    case Step::kNodes:
+      return "for all ranks to say where they are in";
+    case Step::kAwaiting:
+    case Step::kBeat:
+      return "for ranks to hear of";
+    case Step::kLastBeat:
+    case Step::kSending:
+    case Step::kSettling:
+      return "for all ranks to take";
+    case Step::kHearing:
+    case Step::kTelling:
+      return "for a sign of rank " + std::to_string(turn().leader) + ", which compiles";
+    default:
+      return "for the result of";
+  }
+}
+
+}  // namespace jitc::gate
