@@ -55,10 +55,9 @@ Failure join_modules(const ModuleErrors& errors, std::size_t asked) {
   failure.error.message = named(errors.front()) + failure.error.message;
   const std::size_t told = std::min(errors.size(), kNamedModules);
   for (std::size_t i = 1; i < told; ++i)
-    failure.error.message += "; " + named(errors[i]) + std::string(common::name_of(errors[i].second.kind)) + ": " +
-                             errors[i].second.message;
-  if (told < errors.size())
-    failure.error.message += "; and " + std::to_string(errors.size() - told) + " more modules";
+    failure.error.message +=
+        "; " + named(errors[i]) + std::string(common::name_of(errors[i].second.kind)) + ": " + errors[i].second.message;
+  if (told < errors.size()) failure.error.message += "; and " + std::to_string(errors.size() - told) + " more modules";
   return failure;
 }
 

@@ -152,8 +152,7 @@ Gate::Local Gate::local_step(std::span<Demand> demands) {
       calls.push_back({sequence_, previous_[i], std::move(*demand.request), std::move(demand.manifest)});
       sources.push_back({std::move(demand.make_code), demand.origin_is_source});
     }
-    if (calls.empty())
-      return failed_locally({ErrorKind::kUsage, "no module is asked for", {}, "ask for at least one"});
+    if (calls.empty()) return failed_locally({ErrorKind::kUsage, "no module is asked for", {}, "ask for at least one"});
     Local local = look_into_table(std::move(calls));
     local.sources = std::move(sources);
     local.deliveries.resize(demands.size());

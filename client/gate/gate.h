@@ -57,8 +57,8 @@ struct GateOptions {
 };
 
 // What the gate works with. `modules` outlives the gate. `store` is used on the root only, `compiler` there and, in a
-// call for several modules, on one rank of each node. Both are used by several helper threads at once; one that hangs in
-// them may outlive the gate, and keeps them.
+// call for several modules, on one rank of each node. Both are used by several helper threads at once; one that hangs
+// in them may outlive the gate, and keeps them.
 struct GateServices {
   ModuleTable& modules;
   std::shared_ptr<StoreLookup> store;
@@ -101,7 +101,7 @@ class Gate {
     std::vector<Call> calls;
     std::vector<Source> sources;
     std::vector<Wanted> wanted;
-    std::vector<std::size_t> places;  // by call: which of these
+    std::vector<std::size_t> places;   // by call: which of these
     std::vector<Delivery> deliveries;  // room for them, by call
   };
   struct Digested {
@@ -111,9 +111,7 @@ class Gate {
   // The leader's wait in a turn.
   struct Waiting {
     explicit Waiting(std::chrono::nanoseconds until_beat) : beat(start + until_beat) {}
-    double seconds() const {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    }
+    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     std::chrono::steady_clock::time_point beat;
     Silence silence;
@@ -161,9 +159,9 @@ class Gate {
   GateServices services_;
   OnProgress on_progress_;
   std::uint64_t sequence_ = 0;
-  std::vector<common::Digest> previous_;  // what the call before asked for
+  std::vector<common::Digest> previous_;                // what the call before asked for
   std::vector<std::optional<Digested>> last_digested_;  // by place in the call
-  Words nodes_;                           // each rank's; empty: not known yet
+  Words nodes_;                                         // each rank's; empty: not known yet
   std::optional<Failure> broken_;
 };
 

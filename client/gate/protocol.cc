@@ -40,6 +40,13 @@ std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
   return {beat, std::move(bytes)};
 }
 
+Error no_memory_for_the_error(std::uint64_t size) {
+  return {common::ErrorKind::kNotLoaded,
+          "no memory to receive why there is no module (" + std::to_string(size) + " bytes)",
+          {},
+          "raise this rank's memory limit (ulimit -v)"};
+}
+
 }  // namespace
 
 // ---- step 1: certificate ------------------------------------------------------------------------------------------
@@ -81,7 +88,8 @@ Action Protocol::judged() {
   if (verdict_.someone_failed) return share(Sharing::kRequests, view_.error);
   if (verdict_.all_alike) return agreed();
   if (has_settled_)
-    return finish(Failure{{common::ErrorKind::kInternal, "the ranks' calls differ in what no rank can name", {}, {}}, {}});
+    return finish(
+        Failure{{common::ErrorKind::kInternal, "the ranks' calls differ in what no rank can name", {}, {}}, {}});
   has_settled_ = true;
   step_ = Step::kRootsCall;
   if (is_root()) return action::Pack{};
@@ -128,6 +136,8 @@ Action Protocol::shared() {
       return judged();
     case Sharing::kDifferences:
       return certify(false);
+    case Sharing::kFailures:
+      return finish(join_modules(failures_, turns_.front().is_look_up ? 1 : view_.modules.size()));
     case Sharing::kLoads:
       break;
   }
@@ -197,8 +207,7 @@ Action Protocol::start_turn() {
 
 Action Protocol::next_turn() {
   if (++turn_ < turns_.size()) return start_turn();
-  if (!failures_.empty()) return finish(join_modules(failures_, view_.modules.size()));
-  return share(Sharing::kLoads, std::move(load_error_));
+  return share(failures_.empty() ? Sharing::kLoads : Sharing::kFailures, std::move(own_error_));
 }
 
 // The leader's side.
@@ -281,9 +290,8 @@ Action Protocol::received(std::optional<std::string> bytes) { return end_turn(st
 
 Action Protocol::end_turn(std::optional<std::string> bytes) {
   if (last_.state == Beat::State::kFailed) {
-    Error error = common::error_from_json(bytes.value_or(std::string()));
-    if (turn().is_look_up) return finish(Failure{std::move(error), {}});
-    failures_.push_back({view_.modules[turn().module].name, std::move(error)});
+    if (!bytes && !own_error_) own_error_ = no_memory_for_the_error(last_.size);
+    failures_.push_back({view_.modules[turn().module].name, common::error_from_json(bytes.value_or(std::string()))});
     return next_turn();
   }
   if (turn().is_look_up) {
@@ -296,7 +304,7 @@ Action Protocol::end_turn(std::optional<std::string> bytes) {
 }
 
 Action Protocol::loaded(std::optional<Error> error) {
-  if (!load_error_) load_error_ = std::move(error);
+  if (!own_error_) own_error_ = std::move(error);
   return next_turn();
 }
 
@@ -313,7 +321,8 @@ std::string Protocol::waits_for() const {
       return "for all ranks to begin";
     case Step::kErrors:
       if (sharing_ == Sharing::kRequests) return "for the errors of";
-      return sharing_ == Sharing::kDifferences ? "for the differences in" : "for all ranks to load";
+      if (sharing_ == Sharing::kDifferences) return "for the differences in";
+      return sharing_ == Sharing::kFailures ? "for all ranks to hear of the failure of" : "for all ranks to load";
     case Step::kRootsCall:
       return "for the root's version of";
     case Step::kNodes:

@@ -1,17 +1,19 @@
 // The protocol of one rank in one collective call, as a state machine: what happened goes in, what is to be done next
-// comes out. Pure and copyable: no I/O, no threads, no clock. Gate performs the actions; tests/unit/gate_explorer_test.cc
-// runs this same code through every interleaving of a few ranks. docs/gate.md draws it.
+// comes out. Pure and copyable: no I/O, no threads, no clock. Gate performs the actions;
+// tests/unit/gate_explorer_test.cc runs this same code through every interleaving of a few ranks. docs/gate.md draws
+// it.
 //
 // A call is over one or more modules and has the same steps on every rank, whatever that rank saw:
 //   1  certificate: one OR over a few words, after which all ranks take the same branch by construction
 //      - a rank could not make its request: the failing ranks' errors become everybody's failure
 //      - the requests differ: everybody gets the root's; differing ranks say how, or adopt it and step 1 is repeated
 //      - nobody needs a module: done
-//   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One module is one
+//   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One module is
+//   one
 //      turn, the root's. Several begin with the root's look into the store; then each module has its turn, led by the
 //      root if it was found, else by the first rank of some node, dealt round robin: leaders compile at the same time
 //   3  in each turn every rank that does not hold the module verifies it and loads it from memory
-//   4  second certificate: all have loaded, or everybody gets the failing ranks' errors
+//   4  second certificate: all have loaded, or have heard what failed; or everybody gets the failing ranks' errors
 #pragma once
 
 #include <cstddef>
@@ -77,8 +79,8 @@ struct Tell {      // done: progress, for people
   std::size_t module = 0;
   Beat beat;
 };
-struct Pack {};    // packed: the root's call, for the others
-struct Compare {   // compared: this rank's call with the root's
+struct Pack {};   // packed: the root's call, for the others
+struct Compare {  // compared: this rank's call with the root's
   std::string roots;
   bool is_strict = true;  // else this rank adopts it
 };
@@ -101,9 +103,9 @@ struct Finish {  // nothing: the call has ended
 };
 }  // namespace action
 
-using Action = std::variant<action::Reduce, action::Broadcast, action::Receive, action::Post, action::Settle,
-                            action::Tell, action::Pack, action::Compare, action::Begin, action::Await, action::Load,
-                            action::Finish>;
+using Action =
+    std::variant<action::Reduce, action::Broadcast, action::Receive, action::Post, action::Settle, action::Tell,
+                 action::Pack, action::Compare, action::Begin, action::Await, action::Load, action::Finish>;
 
 class Protocol {
  public:
@@ -152,7 +154,7 @@ class Protocol {
     kLoading,
     kEnded,
   };
-  enum class Sharing { kRequests, kDifferences, kLoads };
+  enum class Sharing { kRequests, kDifferences, kFailures, kLoads };
   struct Turn {
     int leader = 0;
     std::size_t module = 0;
@@ -199,7 +201,7 @@ class Protocol {
   Beat last_;           // of the turn
   std::string result_;  // the leader's, until all have it
   ModuleErrors failures_;
-  std::optional<common::Error> load_error_;
+  std::optional<common::Error> own_error_;  // of loading, or of hearing why a turn failed
 };
 
 }  // namespace jitc::gate

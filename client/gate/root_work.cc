@@ -56,8 +56,9 @@ RootWork::RootWork(Task task) : state_(std::make_shared<State>()) {
   try {
     thread_ = std::thread([state = state_, task = std::move(task)] { run(*state, task); });
   } catch (const std::system_error& refused) {
-    state_->result = common::fail(ErrorKind::kInternal, std::string("no helper thread can be started: ") + refused.what(),
-                                  {}, "raise the limit of processes (ulimit -u)");
+    state_->result =
+        common::fail(ErrorKind::kInternal, std::string("no helper thread can be started: ") + refused.what(), {},
+                     "raise the limit of processes (ulimit -u)");
   }
 }
 

@@ -1,5 +1,5 @@
-// A helper thread of the root, or of another rank that leads: what may block for long (store, daemon) runs there, so that
-// the calling thread, which alone may call MPI, sends its beats whatever happens. A thread, never a process.
+// A helper thread of the root, or of another rank that leads: what may block for long (store, daemon) runs there, so
+// that the calling thread, which alone may call MPI, sends its beats whatever happens. A thread, never a process.
 #pragma once
 
 #include <chrono>

@@ -28,8 +28,7 @@ std::vector<Behaviour> all_behaviours(bool is_strict) {
   std::vector<Behaviour> all{
       {.name = "has it", .holds = {true}},
       {.name = "needs it"},
-      {.name = "cannot load",
-       .can_load = false},
+      {.name = "cannot load", .can_load = false},
       {.name = "has no memory for it", .has_memory = false},
       {.name = "cannot make its request", .has_request = false},
       {.name = "has another text", .call = 1},
@@ -49,7 +48,8 @@ struct Sum {
   std::size_t successes = 0;
 };
 
-// The root behaves in each way, and the others, which are alike, in each selection of ways. Ends at the first violation.
+// The root behaves in each way, and the others, which are alike, in each selection of ways. Ends at the first
+// violation.
 template <class Machine>
 std::string explore_all(GateExplorer<Machine>& explorer, std::size_t size, std::size_t ways, Sum& sum) {
   std::vector<std::size_t> ranks(size, 0);
@@ -106,16 +106,14 @@ std::vector<Behaviour> batch_behaviours() {
 }
 
 TEST(GateBatchProtocol, HasNoDeadlockAndOneOutcome) {
-  std::vector<Behaviour> ways = batch_behaviours();
   for (std::size_t size = 2; size <= kMostRanks - 1; ++size) {
-    for (const bool is_strict : {true, false}) {
-      for (Behaviour& one : ways) one.is_strict = is_strict;
-      GateExplorer<Protocol> explorer(ways, kBeats);
-      Sum sum;
-      EXPECT_EQ(explore_all(explorer, size, ways.size(), sum), "");
-      EXPECT_GT(sum.successes, 0U);
-      tell("two modules", size, sum);
-    }
+    std::vector<Behaviour> ways = batch_behaviours();
+    for (Behaviour& one : ways) one.is_strict = size > 2;
+    GateExplorer<Protocol> explorer(ways, size > 2 ? 0 : kBeats);
+    Sum sum;
+    EXPECT_EQ(explore_all(explorer, size, ways.size(), sum), "");
+    EXPECT_GT(sum.successes, 0U);
+    tell("two modules", size, sum);
   }
 }
 
