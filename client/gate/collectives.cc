@@ -157,7 +157,7 @@ Outcome<bool> Collectives::receive(std::string& bytes, std::size_t size, int fro
 Outcome<void> Collectives::post(std::string bytes, std::string_view step) {
   Operation& operation = posted_.emplace_back();
   operation.bytes = std::move(bytes);
-  return start_broadcast(operation, 0, step);
+  return start_broadcast(operation, rank(), step);
 }
 
 Outcome<bool> Collectives::advance(std::string_view step) {

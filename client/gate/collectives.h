@@ -65,7 +65,7 @@ class Collectives {
   // and kept nothing.
   Outcome<bool> receive(std::string& bytes, std::size_t size, int from, std::string_view step);
 
-  // From the root: starts a broadcast and returns. A slow rank holds up nobody else.
+  // Starts a broadcast from this rank and returns. A slow rank holds up nobody else.
   Outcome<void> post(std::string bytes, std::string_view step);
   // Progresses what was posted; true when all of it is complete.
   Outcome<bool> advance(std::string_view step);

@@ -1,0 +1,267 @@
+// Calls for several modules: one certificate, compiles at the same time and spread over nodes, all or nothing.
+#include <condition_variable>
+#include <mutex>
+
+#include "tests/support/gate_expect.h"
+
+namespace jitc::gate {
+namespace {
+
+using testing::call_answer;
+using testing::key_of;
+using All = std::vector<Outcome<std::vector<Delivery>>>;
+
+common::Request request_named(const std::string& name) { return request_for("int of_" + name + ";\n", name + ".c"); }
+
+std::vector<Demand> demands_of(const std::vector<std::string>& names) {
+  std::vector<Demand> demands;
+  for (const std::string& name : names) demands.push_back({request_named(name), "constants of " + name});
+  return demands;
+}
+
+All compile_all(GateWorld& world, const std::function<std::vector<Demand>(int)>& make) {
+  All all(static_cast<std::size_t>(world.size()), std::unexpected(Failure{}));
+  testing::on_ranks(world.size(), [&](int rank) {
+    std::vector<Demand> demands = make(rank);
+    all[static_cast<std::size_t>(rank)] = world.rank(rank).gate->compile_all(demands);
+  });
+  return all;
+}
+
+All compile_all(GateWorld& world, const std::vector<std::string>& names) {
+  return compile_all(world, [&](int) { return demands_of(names); });
+}
+
+void expect_all(const All& all, const std::vector<std::string>& names, const std::vector<Origin>& origins) {
+  for (const auto& deliveries : all) {
+    ASSERT_TRUE(deliveries) << common::to_line(deliveries.error().error);
+    ASSERT_EQ(deliveries->size(), names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const Delivery& one = (*deliveries)[i];
+      EXPECT_EQ(one.module->key(), key_of(request_named(names[i])));
+      EXPECT_EQ(one.manifest, "constants of " + names[i]);
+      EXPECT_EQ(one.origin, origins[i]) << names[i];
+      EXPECT_EQ(call_answer(one), 84.0);
+    }
+  }
+}
+
+void expect_failure(const All& all, ErrorKind kind, const std::string& text, const std::vector<int>& ranks = {}) {
+  for (const auto& deliveries : all) {
+    ASSERT_FALSE(deliveries);
+    EXPECT_EQ(deliveries.error().error.kind, kind) << common::to_line(deliveries.error().error);
+    EXPECT_THAT(deliveries.error().error.message, HasSubstr(text));
+    EXPECT_EQ(deliveries.error().ranks, ranks);
+    EXPECT_FALSE(deliveries.error().is_broken);
+  }
+}
+
+// Ranks 0 and 1 on one node, the others on another.
+void on_two_nodes(int rank, GateOptions& options) { options.node = rank < 2 ? 1 : 2; }
+
+// Compiles that go on only when `many` of them have begun.
+class Together {
+ public:
+  explicit Together(int many) : missing_(many) {}
+  void join(GateWorld& world) {
+    for (int rank = 0; rank < world.size(); ++rank) {
+      world.rank(rank).compiler.work = [this](const common::Request& request, const Report&) {
+        std::unique_lock lock(mutex_);
+        --missing_;
+        changed_.notify_all();
+        EXPECT_TRUE(changed_.wait_for(lock, 60s, [this] { return missing_ <= 0; }));
+        return Obtained{testing::make_artifact("answer", key_of(request)), key_of(request), Origin::kCompiled};
+      };
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int missing_;
+};
+
+constexpr Origin kNew = Origin::kCompiled;
+const std::vector<std::string> kFour{"a", "b", "c", "d"};
+
+class GateBatch : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GateBatch, ::testing::Values(1, 2, 4, 7));
+
+TEST_P(GateBatch, ColdCompilesEachOnceAndWarmIsOneReduction) {
+  GateWorld world(GetParam());
+  const auto cold = compile_all(world, kFour);
+  ASSERT_NO_FATAL_FAILURE(expect_all(cold, kFour, {kNew, kNew, kNew, kNew}));
+  EXPECT_EQ(world.compiles(), 4);
+  EXPECT_EQ(world.rank(0).compiler.compiles, 4);
+  EXPECT_EQ(world.lookups(), 4);
+
+  const std::size_t before = world.world().operations();
+  const auto warm = compile_all(world, kFour);
+  expect_all(warm, kFour, std::vector(4, Origin::kMemory));
+  EXPECT_EQ(world.world().operations(), before + 1);
+  EXPECT_EQ(world.compiles(), 4);
+}
+
+TEST_P(GateBatch, AllAreSubmittedAtOnce) {
+  GateWorld world(GetParam());
+  Together together(4);
+  together.join(world);
+  expect_all(compile_all(world, kFour), kFour, {kNew, kNew, kNew, kNew});
+}
+
+TEST_P(GateBatch, WhatIsAskedForTwiceIsCompiledOnce) {
+  GateWorld world(GetParam());
+  const std::vector<std::string> names{"a", "b", "a"};
+  const auto all = compile_all(world, names);
+  ASSERT_NO_FATAL_FAILURE(expect_all(all, names, {kNew, kNew, kNew}));
+  EXPECT_EQ(world.compiles(), 2);
+  EXPECT_EQ(all.front()->at(0).module, all.front()->at(2).module);
+}
+
+TEST_P(GateBatch, OnlyWhatSomeoneNeedsTravels) {
+  GateWorld world(GetParam());
+  const auto held = compile_all(world, {"b", "c"});
+  const int lookups = world.lookups();
+  const auto all = compile_all(world, kFour);
+  ASSERT_NO_FATAL_FAILURE(expect_all(all, kFour, {kNew, Origin::kMemory, Origin::kMemory, kNew}));
+  EXPECT_EQ(world.lookups(), lookups + 2);
+  EXPECT_EQ(world.compiles(), 4);
+}
+
+TEST_P(GateBatch, WhatTheStoreHasIsNotCompiled) {
+  GateWorld world(GetParam());
+  world.rank(0).store.has_it = true;
+  expect_all(compile_all(world, kFour), kFour, std::vector(4, Origin::kStore));
+  EXPECT_EQ(world.compiles(), 0);
+}
+
+TEST_P(GateBatch, FailsAsAWholeAndNamesTheModules) {
+  GateWorld world(GetParam());
+  std::atomic<int> compiled = 0;
+  world.rank(0).compiler.work = [&](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    ++compiled;
+    if (request.name == "b.c") return common::fail(ErrorKind::kInvalidSource, "no ';'", request.name);
+    if (request.name == "d.c") return common::fail(ErrorKind::kOutOfMemory, "too large", request.name);
+    return Obtained{testing::make_artifact("answer", key_of(request)), key_of(request), Origin::kCompiled};
+  };
+  expect_failure(compile_all(world, kFour), ErrorKind::kInvalidSource,
+                 "module 'b.c': no ';'; module 'd.c': OUT_OF_MEMORY: too large");
+  EXPECT_EQ(compiled, 4);
+  world.rank(0).compiler.work = nullptr;
+  expect_all(compile_all(world, kFour), kFour, {kNew, kNew, kNew, kNew});
+}
+
+TEST_P(GateBatch, WithoutModulesIsAMistakeOfAllRanks) {
+  GateWorld world(GetParam());
+  std::vector<int> all_ranks;
+  for (int rank = 0; rank < world.size(); ++rank) all_ranks.push_back(rank);
+  expect_failure(compile_all(world, std::vector<std::string>()), ErrorKind::kUsage, "no module is asked for",
+                 all_ranks);
+  expect_all(compile_all(world, kFour), kFour, {kNew, kNew, kNew, kNew});
+}
+
+// More than a certificate has bits for, and more than are compiled at once.
+TEST(GateBatches, ManyModulesAreAllDelivered) {
+  GateWorld world(2);
+  std::vector<std::string> names;
+  for (int i = 0; i < 150; ++i) names.push_back("m" + std::to_string(i));
+  const auto held = compile_all(world, {"m100"});
+  expect_all(compile_all(world, names), names, [] {
+    std::vector<Origin> origins(150, kNew);
+    origins[100] = Origin::kRank;  // shares its bit with others
+    return origins;
+  }());
+  EXPECT_EQ(world.compiles(), 150);
+}
+
+TEST(GateBatches, MissesAreDealtToOneRankOfEachNode) {
+  GateWorld world(4, on_two_nodes);
+  Together together(4);
+  together.join(world);
+  const auto all = compile_all(world, kFour);
+  ASSERT_NO_FATAL_FAILURE(expect_all(all, kFour, {kNew, kNew, kNew, kNew}));
+  EXPECT_EQ(world.rank(0).compiler.compiles, 2);
+  EXPECT_EQ(world.rank(1).compiler.compiles, 0);
+  EXPECT_EQ(world.rank(2).compiler.compiles, 2);
+  EXPECT_EQ(world.rank(3).compiler.compiles, 0);
+  EXPECT_EQ(world.lookups(), world.rank(0).store.lookups);
+
+  // Where ranks are is learnt once.
+  const auto operations_of = [&](const std::vector<std::string>& names) {
+    const std::size_t before = world.world().operations();
+    EXPECT_TRUE(compile_all(world, names).front());
+    return world.world().operations() - before;
+  };
+  GateWorld other(4, on_two_nodes);
+  EXPECT_TRUE(compile_all(other, {"e", "f"}).front());
+  EXPECT_EQ(operations_of({"e", "f"}) + 1, other.world().operations());
+}
+
+TEST(GateBatches, OneMissIsTheRootsOwn) {
+  GateWorld world(4, on_two_nodes);
+  const auto held = compile_all(world, {"a", "b", "c"});
+  EXPECT_TRUE(compile_all(world, kFour).front());
+  EXPECT_EQ(world.rank(0).compiler.compiles, 3);
+  EXPECT_EQ(world.rank(2).compiler.compiles, 1);
+}
+
+TEST(GateBatches, FailureOfALeaderIsEverybodys) {
+  GateWorld world(4, on_two_nodes);
+  world.rank(2).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    return common::fail(ErrorKind::kUnreachable, "no daemon", request.name);
+  };
+  expect_failure(compile_all(world, {"a", "b"}), ErrorKind::kUnreachable, "module 'b.c': no daemon");
+  world.rank(2).compiler.work = nullptr;
+  expect_all(compile_all(world, {"a", "b"}), {"a", "b"}, {kNew, kNew});
+}
+
+// What one rank is slow in is a beat of its own: those who wait for it hear of it, however long it takes.
+TEST(GateBatches, LeadersSendTheirOwnBeats) {
+  GateWorld world(4, [](int rank, GateOptions& options) {
+    on_two_nodes(rank, options);
+    options.pacing = {.silence = 2s, .beat = 20ms};
+  });
+  std::mutex mutex;
+  std::condition_variable heard;
+  world.rank(2).compiler.work = [&](const common::Request& request, const Report& report) -> common::Result<Obtained> {
+    report({rpc::Progress::Phase::kCompiling, 0, 1.5, 4096});
+    std::unique_lock lock(mutex);
+    while (world.rank(0).beats < 150) heard.wait_for(lock, 5ms);
+    return Obtained{testing::make_artifact("answer", key_of(request)), key_of(request), Origin::kCompiled};
+  };
+  expect_all(compile_all(world, {"a", "b"}), {"a", "b"}, {kNew, kNew});
+}
+
+TEST(GateBatches, OtherNumberOfModulesIsADifference) {
+  GateWorld world(4);
+  const auto all = compile_all(world, [](int rank) {
+    return demands_of(rank == 2 ? std::vector<std::string>{"a"} : std::vector<std::string>{"a", "b"});
+  });
+  expect_failure(all, ErrorKind::kDivergent, "asks for 1 modules, rank 0 for 2", {2});
+}
+
+TEST(GateBatches, AdoptedModulesAreCompiledByTheRootAlone) {
+  GateWorld world(4, [](int rank, GateOptions& options) {
+    on_two_nodes(rank, options);
+    options.adopts_root = true;
+  });
+  const auto all = compile_all(world, [](int rank) {
+    std::vector<Demand> demands = demands_of({"a", "b"});
+    if (rank == 2) demands[1].request->origin = "int of_mine;\n";
+    return demands;
+  });
+  ASSERT_NO_FATAL_FAILURE(expect_all(all, {"a", "b"}, {kNew, kNew}));
+  EXPECT_EQ(world.rank(0).compiler.compiles, 2);
+  EXPECT_EQ(world.compiles(), 2);
+}
+
+TEST(GateBatches, SkippedBatchIsTold) {
+  GateWorld world(2);
+  expect_failure(compile_all(world, [](int rank) { return demands_of({rank ? "c" : "a", rank ? "d" : "b"}); }),
+                 ErrorKind::kDivergent, "", {1});
+  expect_failure(compile_all(world, [](int rank) { return demands_of({rank ? "e" : "c", rank ? "f" : "d"}); }),
+                 ErrorKind::kDivergent, "skipped a call", {1});
+}
+
+}  // namespace
+}  // namespace jitc::gate
