@@ -1,6 +1,10 @@
 #include "client/api/context.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -9,6 +13,8 @@
 
 #include "client/api/handles.h"
 #include "client/api/request.h"
+#include "common/digest.h"
+#include "common/files.h"
 #include "common/isa.h"
 #include "common/runtime_dir.h"
 
@@ -45,9 +51,29 @@ std::chrono::nanoseconds seconds(double value) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(value));
 }
 
-gate::GateOptions gate_options(const Result<Settings>& settings) {
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Ranks with one runtime directory on one machine share a daemon. Containers may have one kernel, and nodes of one
+// image one name; both together tell them apart.
+std::uint64_t node_of(const std::string& runtime_dir) {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  gethostname(name.data(), HOST_NAME_MAX);
+  return std::hash<common::Digest>()(common::Hasher("jitc node 1")
+                                         .text("boot", common::boot_id())
+                                         .text("host", name.data())
+                                         .text("socket", runtime_dir + "/" + common::kSocketName)
+                                         .finish());
+}
+
+// No source is made for a communicator that is broken; it is refused whatever is asked.
+gate::Demand nothing_to_ask() { return {common::fail(ErrorKind::kInternal, "no memory"), {}}; }
+
+gate::GateOptions gate_options(const Result<Settings>& settings, const std::string& runtime_dir) {
   gate::GateOptions options;
   options.host_isa = common::host_isa();
+  options.node = node_of(runtime_dir);
   if (!settings) return options;
   options.pacing.silence = seconds(settings->seconds("timeout"));
   options.pacing.arrival = seconds(settings->seconds("arrival_timeout"));
@@ -88,7 +114,7 @@ jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_opt
       progress_(options.progress),
       progress_state_(options.progress_state),
       line_(settings_ ? settings_->text("progress") : std::string("0")),
-      gate_(communicator, gate_options(settings_),
+      gate_(communicator, gate_options(settings_, runtime_dir_),
             {modules_of_process(), std::make_shared<gate::LocalStore>(runtime_dir_),
              std::make_shared<gate::DaemonCompiler>(daemon_options(settings_, runtime_dir_))},
             [this](const std::string& name, const rpc::Progress& progress) { tell(name, progress); }) {
@@ -99,17 +125,35 @@ gate::Outcome<gate::Delivery> jitc_context::compile(const MakeDemand& make_deman
   const auto start = std::chrono::steady_clock::now();
   gate::Outcome<gate::Delivery> outcome = std::unexpected(gate::Failure{});
   try {
-    if (is_broken() || !has_handle) {
-      // No source is made for a communicator that is broken; it is refused whatever is asked.
-      outcome = gate_.compile({common::fail(ErrorKind::kInternal, "no memory"), {}});
-    } else {
-      outcome = gate_.compile(make_demand(defaults_));
-    }
+    outcome = gate_.compile(has_handle && !is_broken() ? make_demand(defaults_) : nothing_to_ask());
   } catch (...) {  // out of memory between two collective steps: this rank is out of step with the others for good
     outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));
   }
   line_.clear();
-  count(outcome, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  count(outcome ? std::span<const gate::Delivery>(&*outcome, 1) : std::span<const gate::Delivery>(),
+        seconds_since(start));
+  return outcome;
+}
+
+gate::Outcome<std::vector<gate::Delivery>> jitc_context::compile_all(const MakeDemands& make_demands,
+                                                                     bool has_handles) {
+  const auto start = std::chrono::steady_clock::now();
+  gate::Outcome<std::vector<gate::Delivery>> outcome = std::unexpected(gate::Failure{});
+  try {
+    gate::Demand none = nothing_to_ask();
+    std::vector<gate::Demand> demands;
+    bool has_demands = has_handles && !is_broken();
+    try {
+      if (has_demands) demands = make_demands(defaults_);
+    } catch (const std::bad_alloc&) {  // the other ranks must hear of it like of any failure
+      has_demands = false;
+    }
+    outcome = gate_.compile_all(has_demands ? std::span(demands) : std::span(&none, 1));
+  } catch (...) {  // as above
+    outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));
+  }
+  line_.clear();
+  count(outcome ? std::span<const gate::Delivery>(*outcome) : std::span<const gate::Delivery>(), seconds_since(start));
   return outcome;
 }
 
@@ -124,19 +168,24 @@ void jitc_context::tell(const std::string& name, const rpc::Progress& progress) 
   }
 }
 
-void jitc_context::count(const gate::Outcome<gate::Delivery>& outcome, double seconds_taken) {
+void jitc_context::count(std::span<const gate::Delivery> deliveries, double seconds_taken) {
   ++stats_.calls;
   stats_.last_seconds = seconds_taken;
   stats_.total_seconds += seconds_taken;
   stats_.last_compile_seconds = 0;
   stats_.last_peak_bytes = 0;
-  if (!outcome) {
-    ++stats_.failures;
-    return;
-  }
-  if (outcome->is_merged) ++stats_.merged;
-  if (outcome->has_made_code) ++stats_.codes_made;
-  switch (outcome->origin) {
+  if (deliveries.empty()) ++stats_.failures;
+  // What was asked for twice in a call was had once.
+  for (std::size_t i = 0; i < deliveries.size(); ++i)
+    if (std::ranges::none_of(deliveries.first(i),
+                             [&](const gate::Delivery& before) { return before.request == deliveries[i].request; }))
+      count(deliveries[i]);
+}
+
+void jitc_context::count(const gate::Delivery& delivery) {
+  if (delivery.is_merged) ++stats_.merged;
+  if (delivery.has_made_code) ++stats_.codes_made;
+  switch (delivery.origin) {
     case gate::Origin::kMemory:
       ++stats_.memory_hits;
       break;
@@ -147,12 +196,12 @@ void jitc_context::count(const gate::Outcome<gate::Delivery>& outcome, double se
       ++stats_.store_hits;
       break;
     case gate::Origin::kDaemon:
-      if (!outcome->is_merged) ++stats_.daemon_hits;
+      if (!delivery.is_merged) ++stats_.daemon_hits;
       break;
     case gate::Origin::kCompiled:
       ++stats_.compilers_started;
-      stats_.last_compile_seconds = outcome->compile_seconds;
-      stats_.last_peak_bytes = outcome->peak_bytes;
+      stats_.last_compile_seconds = std::max(stats_.last_compile_seconds, delivery.compile_seconds);
+      stats_.last_peak_bytes = std::max(stats_.last_peak_bytes, delivery.peak_bytes);
       break;
   }
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "client/api/progress_line.h"
 #include "client/gate/daemon_compiler.h"
@@ -20,12 +22,18 @@ struct jitc_context {
   using MakeDemand = std::function<jitc::gate::Demand(const jitc::common::Result<jitc::common::Request>&)>;
   // `has_handle`: there is memory for the module's handle, without which this rank cannot take part in a success.
   jitc::gate::Outcome<jitc::gate::Delivery> compile(const MakeDemand& make_demand, bool has_handle);
+  // The same for several modules.
+  using MakeDemands =
+      std::function<std::vector<jitc::gate::Demand>(const jitc::common::Result<jitc::common::Request>&)>;
+  jitc::gate::Outcome<std::vector<jitc::gate::Delivery>> compile_all(const MakeDemands& make_demands, bool has_handles);
   bool is_broken() const { return gate_.broken().has_value(); }
   const jitc_stats& stats() const { return stats_; }
 
  private:
   void tell(const std::string& name, const jitc::rpc::Progress& progress);
-  void count(const jitc::gate::Outcome<jitc::gate::Delivery>& outcome, double seconds);
+  // A call has ended, with these modules; none: it has failed.
+  void count(std::span<const jitc::gate::Delivery> deliveries, double seconds);
+  void count(const jitc::gate::Delivery& delivery);
 
   // A wrong setting is this rank's part of the first collective decision, not a failure to open.
   jitc::common::Result<jitc::common::Settings> settings_;

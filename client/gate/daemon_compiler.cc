@@ -50,22 +50,28 @@ Result<void> start(const DaemonOptions& options, const Report& report) {
 
 }  // namespace
 
-Result<void> DaemonCompiler::open(const Report& report) {
-  if (daemon_) return {};
+Result<rpc::Daemon*> DaemonCompiler::open(const Report& report) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (daemon_) return daemon_.get();
+  }
   if (options_.may_start && first_contact().may_start()) {
     const auto started = start(options_, report);
     first_contact().has_started();
-    if (!started) return started;
+    if (!started) return std::unexpected(started.error());
   }
   first_contact().connect();
   Result<rpc::DaemonHandle> opened = rpc::open_daemon(options_.runtime_dir + "/" + common::kSocketName);
   if (!opened) return std::unexpected(std::move(opened.error()));
-  daemon_ = std::move(*opened);
-  return {};
+  // Of two threads that have opened it at once the first one's is everybody's.
+  const std::lock_guard lock(mutex_);
+  if (!daemon_) daemon_ = std::move(*opened);
+  return daemon_.get();
 }
 
 Result<Obtained> DaemonCompiler::compile(const common::Request& request, const Report& report) {
-  if (auto opened = open(report); !opened) return std::unexpected(std::move(opened.error()));
+  const Result<rpc::Daemon*> daemon = open(report);
+  if (!daemon) return std::unexpected(daemon.error());
   Result<Obtained> result = common::fail(ErrorKind::kInternal, "the daemon's client gave no answer");
   rpc::Daemon::Events events;
   events.progress = report;
@@ -75,7 +81,7 @@ Result<Obtained> DaemonCompiler::compile(const common::Request& request, const R
   rpc::Daemon::Options options;
   options.silence_seconds = options_.silence_seconds;
   options.awaits_daemon = options_.awaits_daemon;
-  daemon_->compile(request, options, events);
+  (*daemon)->compile(request, options, events);
   return result;
 }
 

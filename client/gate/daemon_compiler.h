@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -21,15 +22,17 @@ struct DaemonOptions {
   std::function<void(std::string_view)> on_warning;
 };
 
+// Threads may compile at the same time.
 class DaemonCompiler : public Compiler {
  public:
   explicit DaemonCompiler(DaemonOptions options) : options_(std::move(options)) {}
   common::Result<Obtained> compile(const common::Request& request, const Report& report) override;
 
  private:
-  common::Result<void> open(const Report& report);
+  common::Result<rpc::Daemon*> open(const Report& report);
 
   DaemonOptions options_;
+  std::mutex mutex_;  // of the next
   rpc::DaemonHandle daemon_;
 };
 

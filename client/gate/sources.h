@@ -1,4 +1,5 @@
-// Where the root gets artifacts from. Both run on a helper thread of the root, never on another rank.
+// Where artifacts come from. Both run on helper threads of a rank that leads, several at once: the store's on the root,
+// the compiler's on the root and, in a call for several modules, on one rank of each node.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct Obtained {
 using Report = std::function<bool(const rpc::Progress&)>;
 
 // Makes the text that is compiled where another one stands for it in the request's digest: a problem not yet
-// differentiated, a text not yet shared. Called on the root alone, and only when the store has no artifact; on the
+// differentiated, a text not yet shared. Called on one rank alone, and only when the store has no artifact; on a
 // helper thread, so that it owns what it uses.
 using MakeCode = std::function<common::Result<std::string>(const common::Request& request)>;
 

@@ -95,6 +95,61 @@ TEST_F(Client, CompilesThroughTheDaemonOnceAndThenHoldsIt) {
   EXPECT_EQ(daemon.compiles(), 1);
 }
 
+TEST_F(Client, CompilesSeveralTogether) {
+  FakeDaemon daemon(socket(), script());
+  Context context(options());
+  const std::vector<Item> items{request(), request("double answer(double y);\n"), request()};
+  const std::vector<Module> cold = context.compile_all(items);
+  ASSERT_EQ(cold.size(), 3U);
+  for (const Module& module : cold) {
+    EXPECT_EQ(module.origin(), JITC_COMPILED);
+    EXPECT_EQ(module.symbol<double(double)>("answer")(2.0), 84.0);
+    EXPECT_EQ(module.manifest(), "rho eta");
+  }
+  EXPECT_EQ(cold[0].key(), cold[2].key());
+  EXPECT_NE(cold[0].key(), cold[1].key());
+  EXPECT_EQ(daemon.compiles(), 2);
+  EXPECT_EQ(context.stats().calls, 1U);
+  EXPECT_EQ(context.stats().compilers_started, 2U);
+  EXPECT_EQ(context.compile_all(items)[1].origin(), JITC_FROM_MEMORY);
+  EXPECT_EQ(context.stats().memory_hits, 2U);
+  EXPECT_EQ(daemon.compiles(), 2);
+}
+
+TEST_F(Client, SeveralFailAsAWhole) {
+  FakeDaemon daemon(socket(), script());
+  Context context(options());
+  Request wrong = request();
+  wrong.name = "wrong.c";
+  wrong.make_source = []() -> std::string { throw std::runtime_error("no such viscosity"); };
+  wrong.source.clear();
+  try {
+    context.compile_all({request(), wrong});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind, JITC_USAGE);
+    EXPECT_THAT(error.what(), HasSubstr("no such viscosity"));
+  }
+  EXPECT_THROW(context.compile_all({}), Error);
+  EXPECT_EQ(daemon.compiles(), 0);
+
+  // The C face gives no module then, whatever was in its place, and takes items of an older program.
+  const jitc_request asked = {.size = sizeof asked, .source = kSource};
+  struct OldItem {
+    size_t size;
+    const jitc_request* request;
+  };
+  const OldItem old[2] = {{sizeof(OldItem), &asked}, {sizeof(OldItem), nullptr}};
+  const auto* items = reinterpret_cast<const jitc_item*>(old);
+  jitc_module* modules[2] = {reinterpret_cast<jitc_module*>(1), reinterpret_cast<jitc_module*>(1)};
+  EXPECT_EQ(jitc_compile_all(context.get(), items, 2, modules, nullptr), JITC_USAGE);
+  EXPECT_EQ(modules[0], nullptr);
+  EXPECT_EQ(modules[1], nullptr);
+  EXPECT_EQ(jitc_compile_all(context.get(), nullptr, 1, modules, nullptr), JITC_USAGE);
+  ASSERT_EQ(jitc_compile_all(context.get(), items, 1, modules, nullptr), JITC_OK);
+  jitc_module_release(modules[0]);
+}
+
 TEST_F(Client, ReleasedModuleIsGone) {
   FakeDaemon daemon(socket(), script());
   Context context(options());

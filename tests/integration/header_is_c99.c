@@ -8,6 +8,9 @@ int uses_the_header(void) {
   request.source = "int a;";
   if (jitc_context_open(0, 0, &context, 0) != JITC_OK) return 1;
   if (jitc_compile(context, &request, &module, 0) == JITC_OK) jitc_module_release(module);
+  jitc_item item = {sizeof item};
+  item.request = &request;
+  if (jitc_compile_all(context, &item, 1, &module, 0) == JITC_OK) jitc_module_release(module);
   jitc_context_close(context);
   return 0;
 }

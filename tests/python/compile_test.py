@@ -116,6 +116,28 @@ class Compile(unittest.TestCase):
         self.assertIn(", this CPU has x86-64", lines[0])
         self.assertEqual(lines[1:], ["4.0"])
 
+    def test_several_together(self):
+        before = self.node.stats()["compiles_started"]
+        texts = [f"double f(double x) {{ return x + {number}; }}" for number in (11, 12)]
+        problem = nonlinear_poisson(name="together")
+        with jitc.Context() as context:
+            asked = [texts[0], {"source": lambda: texts[1], "name": "second.c"}, problem, texts[0]]
+            modules = context.compile_all(asked, flags=["-O1"])
+            self.assertEqual([module.origin for module in modules], ["compiled"] * 4)
+            self.assertEqual([modules[i].functions["f"](1.0) for i in (0, 1, 3)], [12.0, 13.0, 12.0])
+            self.assertIn("f1_0", modules[2].functions)
+            self.assertEqual([module.origin for module in context.compile_all(asked, flags=["-O1"])], ["memory"] * 4)
+            self.assertEqual((context.stats["calls"], context.stats["compilers_started"]), (2, 3))
+            with self.assertRaises(jitc.CompileError) as caught:
+                context.compile_all(["double g;", {"source": "double f(double x) { return ; + }", "name": "wrong.c"}])
+            self.assertIn("wrong.c", str(caught.exception))
+            for wrong in ({"name": "no source"}, {"source": texts[0], "wishes": 3}, 3):
+                with self.assertRaises(jitc.UsageError):
+                    context.compile_all([texts[0], wrong])
+            with self.assertRaises(jitc.UsageError):
+                context.compile_all([])
+        self.assertEqual(self.node.stats()["compiles_started"], before + 5)
+
     def test_broken_source(self):
         with self.assertRaises(jitc.CompileError) as caught:
             jitc.compile("double f(double x) { return x + ; }", name="broken.c")

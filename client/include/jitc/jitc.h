@@ -166,8 +166,8 @@ JITC_API int jitc_context_is_broken(const jitc_context* context);
 /* What a context has done so far; the same on every rank, apart from `seconds`. */
 typedef struct jitc_stats {
   size_t size;
-  uint64_t calls;             /* of jitc_compile */
-  uint64_t memory_hits;       /* every rank held the module already */
+  uint64_t calls;             /* of jitc_compile, jitc_compile_problem and jitc_compile_all */
+  uint64_t memory_hits;       /* of modules, as all up to `merged`: every rank held it already */
   uint64_t shared_hits;       /* the root held it and sent it to ranks that did not */
   uint64_t store_hits;        /* the root read it from the store */
   uint64_t daemon_hits;       /* the daemon had it */
@@ -176,8 +176,8 @@ typedef struct jitc_stats {
   uint64_t failures;
   double last_seconds; /* of the last jitc_compile, from call to function pointers */
   double total_seconds;
-  double last_compile_seconds; /* of the compiler, as the daemon said; 0 on a hit */
-  uint64_t last_peak_bytes;    /* of the compiler, as the daemon said; 0 on a hit */
+  double last_compile_seconds; /* of the compiler, as the daemon said, the longest; 0 on a hit */
+  uint64_t last_peak_bytes;    /* of the compiler, as the daemon said, the largest; 0 on a hit */
   uint64_t codes_made; /* times the root differentiated and printed a problem, or shared a text: never on a hit of
                           memory or store */
 } jitc_stats;
@@ -247,6 +247,26 @@ typedef struct jitc_module jitc_module;
  * end it by MPI_Abort, as no rank can know what the others still do. */
 JITC_API jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_module** module,
                                 jitc_error** error);
+
+/* One module of jitc_compile_all: what jitc_compile takes, or jitc_compile_problem. */
+typedef struct jitc_item {
+  size_t size;
+  const jitc_request* request;
+  struct jitc_problem* problem;            /* NULL: the request has the source */
+  const struct jitc_emit_options* options; /* of the problem */
+} jitc_item;
+
+/* Compiles (or finds) and loads `count` modules, at least one, together. Collective: all ranks ask for the same ones in
+ * the same order. `modules` has room for `count`; what is asked for twice is compiled once.
+ *
+ * One small non-blocking allreduce for all of them when every rank holds them already. Otherwise the root looks all of
+ * them up in the store; what is missing is compiled at the same time, as far as the daemons allow, and spread over the
+ * nodes when the communicator's ranks have several daemons.
+ *
+ * All or nothing: on failure every module is NULL. The error names the modules that failed; the others that compiled
+ * are in the store. Otherwise as jitc_compile. */
+JITC_API jitc_kind jitc_compile_all(jitc_context* context, const jitc_item* items, size_t count, jitc_module** modules,
+                                    jitc_error** error);
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 

@@ -110,6 +110,17 @@ struct Request {
   bool exact_flags = false;
 };
 
+// One module of Context::compile_all: C text, or a problem and how it is printed.
+struct Item {
+  Item(Request from) : request(std::move(from)) {}
+  Item(Problem& from, EmitOptions how = {}, Request rest = {})
+      : request(std::move(rest)), problem(&from), options(std::move(how)) {}
+
+  Request request;
+  Problem* problem = nullptr;
+  EmitOptions options;
+};
+
 using Progress = jitc_progress;
 
 struct Options {
@@ -146,6 +157,22 @@ class Context {
         jitc_compile_problem(context_.get(), problem.get(), &raw_options, &raw.value, &module, &error);
     if (status != JITC_OK) throw Error::take(status, error);
     return Module(module);
+  }
+
+  // Several modules together: one certificate, compiles at the same time, all or nothing. In the order of `items`.
+  std::vector<Module> compile_all(const std::vector<Item>& items) {
+    std::vector<RawItem> raw;
+    raw.reserve(items.size());
+    for (const Item& item : items) raw.emplace_back(item);
+    std::vector<jitc_item> values;
+    for (RawItem& one : raw) values.push_back(one.view());
+    std::vector<jitc_module*> handles(items.size());
+    std::vector<Module> modules(items.size());
+    jitc_error* error = nullptr;
+    const jitc_kind status = jitc_compile_all(context_.get(), values.data(), values.size(), handles.data(), &error);
+    if (status != JITC_OK) throw Error::take(status, error);
+    for (std::size_t i = 0; i < modules.size(); ++i) modules[i] = Module(handles[i]);
+    return modules;
   }
 
   jitc_stats stats() const {
@@ -191,6 +218,23 @@ class Context {
     std::vector<const char*> flags;
     std::vector<jitc_header> headers;
     jitc_request value = {};
+  };
+
+  // The same of an item.
+  struct RawItem {
+    explicit RawItem(const Item& item) : request(item.request), problem(item.problem), options(item.options.raw()) {}
+    jitc_item view() {
+      jitc_item value = {};
+      value.size = sizeof value;
+      value.request = &request.value;
+      value.problem = problem ? problem->get() : nullptr;
+      value.options = &options;
+      return value;
+    }
+
+    RawRequest request;
+    Problem* problem;
+    jitc_emit_options options;
   };
 
   static int make_source(void* state, jitc_text* text) {

@@ -86,6 +86,11 @@ class EmitOptions(ctypes.Structure):
                 ("table", c_int), ("lazy_arms", c_int), ("layout", c_int)]
 
 
+class Item(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("request", POINTER(Request)), ("problem", c_void_p),
+                ("options", POINTER(EmitOptions))]
+
+
 class Point(ctypes.Structure):
     _fields_ = [("size", c_size_t), *((name, c_void_p) for name in ("u", "u_t", "u_x", "a", "a_t", "a_x")),
                 ("t", c_double), ("u_t_shift", c_double), ("x", c_void_p), ("n", c_void_p), ("constants", c_void_p)]
@@ -114,6 +119,7 @@ _PROTOTYPES = {
     "jitc_text_append": (None, [c_void_p, c_char_p, c_size_t]),
     "jitc_text_fail": (None, [c_void_p, c_char_p]),
     "jitc_compile": (c_int, [c_void_p, POINTER(Request), POINTER(c_void_p), _error]),
+    "jitc_compile_all": (c_int, [c_void_p, POINTER(Item), c_size_t, POINTER(c_void_p), _error]),
     "jitc_module_symbol": (c_int, [c_void_p, c_char_p, POINTER(c_void_p), _error]),
     "jitc_module_key": (c_char_p, [c_void_p]),
     "jitc_module_origin": (c_int, [c_void_p]),

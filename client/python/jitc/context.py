@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .problem import Problem
 
+Source = Union[str, "Problem", Callable[[], Union[str, "Problem"]]]
 PHASES = ("connecting", "queued", "compiling", "loading", "arriving", "reconnecting")
 
 
@@ -93,27 +94,36 @@ class Context:
             exact_flags: never at another optimisation level than the flags say, when the compiler runs out of memory.
             emit: of a Problem: the options of Problem.emit.
         """
-        failure = options = None
+        wanted = _Wanted(self._library, source, flags=flags, name=name, compiler=compiler, abi_tag=abi_tag, isa=isa,
+                         headers=headers, manifest=manifest, exact_flags=exact_flags, **emit)
+        if wanted.options is not None:
+            return wanted.source._compile(self, wanted.request, wanted.options)
         try:
-            source = _made(source)
-            request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest, exact_flags)
-            if not isinstance(source, str):
-                options = source._compile_options(emit)
-            elif emit:
-                raise UsageError(f"C text has no option {sorted(emit)[0]!r}")
-            else:
-                request.set_source(source)
-        except Exception as raised:  # told to all ranks below
-            failure, source, request = raised, "", _Request()
-            request.set_failure(self._library, f"{type(failure).__name__}: {failure}")
-        if options is not None:
-            return source._compile(self, request, options)
-        try:
-            module = self._run(self._library.jitc_compile, ctypes.byref(request.structure))
+            handle = self._run(self._library.jitc_compile, ctypes.byref(wanted.request.structure))
         except Error as told:
-            raise told from failure
-        functions = defined_functions(source)
-        return Module(module, functions)
+            raise told from wanted.failure
+        return wanted.module(handle)
+
+    def compile_all(self, sources: Sequence[Union[Source, Mapping[str, Any]]], **common: Any) -> list[Module]:
+        """Compiles (or finds) and loads several modules together: one certificate, compiles at the same time, spread
+        over the nodes. Collective, and all or nothing: the exception names the modules that failed.
+
+        Args:
+            sources: what `compile` takes as its source, each alone or with arguments of its own:
+                {"source": ..., "name": ..., "flags": ...}.
+            common: arguments of `compile` for all of them.
+        """
+        if not self._handle:
+            raise UsageError("the context is closed")
+        wanted = [_Wanted(self._library, **{**common, **(one if isinstance(one, Mapping) else {"source": one})})
+                  for one in sources]
+        items = (_library.Item * len(wanted))(*(one.item() for one in wanted))
+        handles, error = (ctypes.c_void_p * len(wanted))(), ctypes.c_void_p()
+        try:
+            check(self._library.jitc_compile_all(self._handle, items, len(wanted), handles, ctypes.byref(error)), error)
+        except Error as told:
+            raise told from next((one.failure for one in wanted if one.failure), None)
+        return [one.module(ctypes.c_void_p(handle)) for one, handle in zip(wanted, handles)]
 
     def _run(self, function: Callable[..., int], *arguments: Any) -> ctypes.c_void_p:
         """A jitc_compile... of the library: context, arguments, module, error."""
@@ -160,6 +170,40 @@ def _made(source: Any) -> Union[str, Problem]:
     elif not hasattr(made, "_compile"):
         raise TypeError(f"a source is C text (str) or a Problem, not {type(made).__name__}")
     return made
+
+
+class _Wanted:
+    """One module that is asked for. What its source or its arguments raise is told to all ranks."""
+
+    def __init__(self, library: ctypes.CDLL, source: Source = None, *, flags: Sequence[str] = (),
+                 name: str | None = None, compiler: str | None = None, abi_tag: str | None = None,
+                 isa: str | None = None, headers: Mapping[str, str] | None = None, manifest: bytes = b"",
+                 exact_flags: bool = False, **emit: Any) -> None:
+        self.failure = self.options = None
+        try:
+            self.source = _made(source)
+            self.request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest, exact_flags)
+            if not isinstance(self.source, str):
+                self.options = self.source._compile_options(emit)
+            elif emit:
+                raise UsageError(f"C text has no option {sorted(emit)[0]!r}")
+            else:
+                self.request.set_source(self.source)
+        except Exception as raised:  # told to all ranks by the library
+            self.failure, self.source, self.request, self.options = raised, "", _Request(), None
+            self.request.set_failure(library, f"{type(raised).__name__}: {raised}")
+
+    def item(self) -> Any:
+        """The jitc_item; valid while this lives."""
+        item = _library.Item(size=ctypes.sizeof(_library.Item), request=ctypes.pointer(self.request.structure))
+        if self.options is not None:
+            item.problem, item.options = self.source._handle, ctypes.pointer(self.options)
+        return item
+
+    def module(self, handle: ctypes.c_void_p) -> Module:
+        if self.options is not None:
+            return self.source._module(handle, self.options)
+        return Module(handle, defined_functions(self.source))
 
 
 class _Request:

@@ -271,6 +271,10 @@ class Problem:
     def _compile(self, context: Context, request: _Request, options: Any) -> Module:
         handle = context._run(self._library.jitc_compile_problem, self._handle, ctypes.byref(options),
                               ctypes.byref(request.structure))
+        return self._module(handle, options)
+
+    def _module(self, handle: ctypes.c_void_p, options: Any) -> Module:
+        """What was compiled of this problem, with its functions."""
         layouts = {one.name: Layout(tuple(field.components for field in self.fields),
                                     tuple(field.components for field in self.aux_fields), self.dim, one.entries,
                                     one.trial is not None, one.boundary, options.int_bits or 32)
