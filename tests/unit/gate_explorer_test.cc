@@ -101,6 +101,7 @@ std::vector<Behaviour> batch_behaviours() {
     all.push_back({.name = "stops" + where, .holds = {false, false}, .may_stop = true, .node = node});
   }
   all.push_back({.name = "cannot load", .holds = {false, false}, .can_load = false, .node = 2});
+  all.push_back({.name = "has no memory", .holds = {false, false}, .has_memory = false, .node = 2});
   all.push_back({.name = "has other texts", .holds = {false, false}, .call = 1, .node = 2});
   return all;
 }
