@@ -219,14 +219,14 @@ TEST(GateBatches, FailureOfALeaderIsEverybodys) {
 TEST(GateBatches, LeadersSendTheirOwnBeats) {
   GateWorld world(4, [](int rank, GateOptions& options) {
     on_two_nodes(rank, options);
-    options.pacing = {.silence = 2s, .beat = 20ms};
+    options.pacing = {.silence = 1s, .beat = 20ms};
   });
   std::mutex mutex;
   std::condition_variable heard;
   world.rank(2).compiler.work = [&](const common::Request& request, const Report& report) -> common::Result<Obtained> {
     report({rpc::Progress::Phase::kCompiling, 0, 1.5, 4096});
     std::unique_lock lock(mutex);
-    while (world.rank(0).beats < 150) heard.wait_for(lock, 5ms);
+    while (world.rank(0).beats < 60) heard.wait_for(lock, 5ms);
     return Obtained{testing::make_artifact("answer", key_of(request)), key_of(request), Origin::kCompiled};
   };
   expect_all(compile_all(world, {"a", "b"}), {"a", "b"}, {kNew, kNew});

@@ -187,7 +187,7 @@ TEST(GateSchedules, EveryCallReturnsOnAllRanksWithOneOutcome) {
     fill(scenario, seed + world_number);
     GateWorld world(scenario.size, [&](int rank, GateOptions& options) {
       options.adopts_root = scenario.adopts && rank != scenario.strict_rank;
-      options.node = static_cast<std::uint64_t>(1 + rank % scenario.nodes);
+      options.node = 1 + static_cast<std::uint64_t>(rank % scenario.nodes);
       if (rank == scenario.clumsy_rank) options.stage_dir = "/dev/null/nowhere";
       options.pacing.silence = 60s;
     });
