@@ -93,7 +93,8 @@ typedef struct jitc_pending {
 typedef struct jitc_communicator {
   size_t size;
   void* state; /* first argument of the functions */
-  int rank;    /* 0 .. ranks-1; rank 0 is the root, which alone reads the store and calls the daemon; see jitc_compile_all */
+  int rank;    /* 0 .. ranks-1; rank 0 is the root, which alone reads the store and, but in jitc_compile_all, calls the
+                  daemon */
   int ranks;
   /* Bitwise OR of `count` words over all ranks, result on all ranks. */
   int (*iallreduce_or)(void* state, const uint64_t* send, uint64_t* receive, size_t count, jitc_pending* pending);
