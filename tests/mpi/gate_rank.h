@@ -3,7 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <jitc/mpi.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,6 +53,9 @@ struct Rank {
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     if (!options.host_isa) options.host_isa = 0xf;
+    // Each look takes MPICH's collectives one round further: sleeps of the usual length would make hundreds of calls
+    // slow.
+    options.pacing.longest_sleep = std::chrono::microseconds(200);
     compiler.work = compile_numbered;
     const std::shared_ptr<void> nobody;
     gate.emplace(mpi::communicator(comm).release(), std::move(options),
