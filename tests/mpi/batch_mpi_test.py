@@ -1,4 +1,4 @@
-"""Several modules in one call over ranks on two nodes, which are two daemons with a runtime directory each and one store.
+"""Several modules in one call over ranks on two nodes: two daemons with a runtime directory each, and one store.
 
 usage: batch_mpi_test.py BIN_DIRECTORY CLIENT_PROGRAM RANKS MPIRUN...
 """

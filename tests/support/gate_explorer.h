@@ -390,6 +390,9 @@ class GateExplorer {
       }
       if (ended && node(world, *ended).outcome != self.outcome)
         return violate(world, "two outcomes: of ranks " + std::to_string(*ended) + " and " + std::to_string(rank));
+      if (ended && node(world, *ended).started.size() != self.started.size())
+        return violate(world, "mismatch: ranks " + std::to_string(*ended) + " and " + std::to_string(rank) +
+                                  " have not started as many operations");
       ended = rank;
     }
     std::ranges::sort(compiled);
