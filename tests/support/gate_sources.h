@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,7 +41,10 @@ class FakeCompiler : public gate::Compiler {
   using Work = std::function<common::Result<gate::Obtained>(const common::Request&, const gate::Report&)>;
   common::Result<gate::Obtained> compile(const common::Request& request, const gate::Report& report) override {
     ++compiles;
-    isa_level = request.isa_level;
+    {
+      const std::lock_guard lock(mutex_);  // a call for several modules compiles them at the same time
+      isa_level = request.isa_level;
+    }
     if (work) return work(request, report);
     return gate::Obtained{
         make_artifact("answer", key_of(request)), key_of(request), gate::Origin::kCompiled, false, 0.25, 1000};
@@ -48,6 +52,9 @@ class FakeCompiler : public gate::Compiler {
   std::atomic<int> compiles = 0;
   std::string isa_level;
   Work work;
+
+ private:
+  std::mutex mutex_;
 };
 
 // Services over what the test owns and keeps.
