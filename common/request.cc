@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::size_t kMaxFlags = 1000;
 constexpr std::size_t kMaxFlagBytes = 4096;
+// Of all together: they travel in one datagram to the worker, and gcc hands them on in one variable of its environment,
+// which the kernel takes up to 128 KiB.
+constexpr std::size_t kMaxFlagsBytes = std::size_t{64} << 10;
 constexpr std::size_t kMaxHeaders = 1000;
 constexpr std::size_t kMaxNameBytes = 1024;
 
@@ -64,6 +67,11 @@ Result<void> check_lists(const Request& request) {
     if (flag.empty() || flag.size() > kMaxFlagBytes || !is_plain(flag))
       return fail(ErrorKind::kUsage, "empty, too long, with control characters or not UTF-8", "flag " + quoted(flag),
                   "give each flag as one argument");
+  std::size_t bytes = 0;
+  for (const auto& flag : request.flags) bytes += flag.size();
+  if (bytes > kMaxFlagsBytes)
+    return fail(ErrorKind::kUsage, std::to_string(bytes) + " bytes of flags", "flags",
+                "at most " + std::to_string(kMaxFlagsBytes) + " are taken: #define in the source or in a header");
   if (request.headers.size() > kMaxHeaders)
     return fail(ErrorKind::kUsage, std::to_string(request.headers.size()) + " headers", "headers",
                 "at most " + std::to_string(kMaxHeaders) + " travel with a request");

@@ -164,7 +164,7 @@ void WorkerLink::take(worker::Datagram datagram) {
 
 void WorkerLink::send(const v1::WorkerCommand& command, Fd source, Fd headers) {
   if (!channel_) return;
-  outbox_.push_back({command.SerializeAsString(), std::move(source), std::move(headers)});
+  outbox_.push_back({command.start().job(), command.SerializeAsString(), std::move(source), std::move(headers)});
   if (!writing_) await_writable();
 }
 
@@ -178,11 +178,9 @@ void WorkerLink::await_writable() {
       if (*fd) descriptors.push_back(fd->get());
     }
     const auto sent = worker::send_datagram(channel_->native_handle(), next.bytes, descriptors);
-    if (!sent) {
-      outbox_.clear();
-      return log_warning("command dropped", {{"error", common::to_line(sent.error())}});  // the reader sees the end
-    }
-    if (!*sent) break;
+    if (!sent && sent.error().kind == ErrorKind::kUnreachable) return outbox_.clear();  // the reader sees the end
+    if (!sent) not_sent(next.job, sent.error());
+    if (sent && !*sent) break;
     outbox_.pop_front();
   }
   if (outbox_.empty()) return;
@@ -192,6 +190,17 @@ void WorkerLink::await_writable() {
                       [this, channel](const boost::system::error_code& error) {
                         if (!error && channel == channel_.get()) await_writable();
                       });
+}
+
+// Nobody else's command is the worse for it.
+void WorkerLink::not_sent(std::uint64_t job, const common::Error& error) {
+  log_warning("command not sent", {{"error", common::to_line(error)}});
+  if (job == 0) return;
+  WorkerFinished finished;
+  finished.job = job;
+  finished.outcome = WorkerFinished::Outcome::kRefused;
+  finished.error = error;
+  asio::post(state_, [this, finished = std::move(finished)]() mutable { events_.report(std::move(finished)); });
 }
 
 void WorkerLink::channel_failed(const common::Error& error) {

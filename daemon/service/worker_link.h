@@ -43,7 +43,8 @@ class WorkerLink {
   // After so many early deaths in a row, who waits for a compile gets an error.
   bool hopeless() const { return failures_ >= kHopelessAfter; }
 
-  // Descriptor 0 of a start is the source, 1 the headers. Dropped when the worker is gone: `lost` tells.
+  // Descriptor 0 of a start is the source, 1 the headers. Dropped when the worker is gone: `lost` tells. One that
+  // cannot be sent is reported as a job that failed, later.
   void send(const v1::WorkerCommand& command, common::Fd source = {}, common::Fd headers = {});
 
   // Ends the worker: closing the channel makes it end its children and itself. `ended` is called when nothing that
@@ -62,6 +63,7 @@ class WorkerLink {
   void receive();
   void take(worker::Datagram datagram);
   void await_writable();
+  void not_sent(std::uint64_t job, const common::Error& error);
   void channel_failed(const common::Error& error);
   void worker_gone();
   void end_adopted();
@@ -77,6 +79,7 @@ class WorkerLink {
   pid_t pid_ = 0;  // 0: none
   std::unique_ptr<asio::posix::stream_descriptor> channel_;
   struct Queued {
+    std::uint64_t job;  // that it starts; 0: none
     std::string bytes;
     common::Fd source, headers;
   };

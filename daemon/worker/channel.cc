@@ -19,11 +19,17 @@ Result<std::pair<Fd, Fd>> make_channel() {
   return std::pair(Fd(ends[0]), Fd(ends[1]));
 }
 
+namespace {
+
+std::unexpected<common::Error> too_large(std::size_t bytes) {
+  return common::fail(ErrorKind::kUsage, "a message of " + std::to_string(bytes) + " bytes is too large",
+                      "worker channel", "use fewer or shorter flags and include roots");
+}
+
+}  // namespace
+
 Result<bool> send_datagram(int socket, std::string_view bytes, std::span<const int> descriptors) {
-  if (bytes.size() > kMaxMessageBytes) {
-    return common::fail(ErrorKind::kUsage, "a message of " + std::to_string(bytes.size()) + " bytes is too large",
-                        "worker channel", "send large payloads as memory files");
-  }
+  if (bytes.size() > kMaxMessageBytes) return too_large(bytes.size());
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   msghdr header{};
   header.msg_iov = &part;
@@ -44,7 +50,10 @@ Result<bool> send_datagram(int socket, std::string_view bytes, std::span<const i
   while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-    return common::fail_errno(ErrorKind::kUnreachable, errno, "cannot send a message", "worker channel");
+    if (errno == EMSGSIZE) return too_large(bytes.size());
+    const bool gone = errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN;
+    return common::fail_errno(gone ? ErrorKind::kUnreachable : ErrorKind::kInternal, errno, "cannot send a message",
+                              "worker channel");
   }
   return true;
 }

@@ -25,7 +25,8 @@ inline constexpr int kMaxDescriptors = 4;
 common::Result<std::pair<common::Fd, common::Fd>> make_channel();
 
 // Sends one message; true: sent, false: the socket is non-blocking and full, try again when it is writable. Errors:
-// kUsage for a message that is too large, kUnreachable when the other end is gone.
+// kUnreachable when the other end is gone; any other, kUsage for a message that is too large, concerns this message
+// alone.
 common::Result<bool> send_datagram(int socket, std::string_view bytes, std::span<const int> descriptors = {});
 common::Result<bool> send_message(int socket, const google::protobuf::MessageLite& message,
                                   std::span<const int> descriptors = {});

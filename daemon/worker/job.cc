@@ -112,6 +112,11 @@ void fit_into_datagram(Finished& finished) {
     finished.mutable_functions()->RemoveLast();
     ++left_out;
   }
+  if (size > limit) {
+    finished =
+        failed(Finished::REFUSED, "its flags of " + std::to_string(size) + " bytes are too long to be reported", {})
+            .finished;
+  }
   if (left_out > 0) log += "\n(" + std::to_string(left_out) + " more functions are not listed)";
   finished.set_log(std::move(log));
 }

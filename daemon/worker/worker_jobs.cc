@@ -115,9 +115,13 @@ Result<void> Worker::begin(Member& member, Waiting job) {
   report.mutable_started()->set_pid(member.child.pid);
   member.is_ready = false;
   member.running = Running{std::move(job.start), job.arrived, use};
-  // A child that died meanwhile is told of by SIGCHLD, and answered for then.
-  (void)send_message(member.child.channel.get(), forwarded, numbers);
+  const auto forwarded_to_child = send_message(member.child.channel.get(), forwarded, numbers);
   if (auto sent = outbox_.send(report); !sent) return sent;
+  // A child that died meanwhile is told of by SIGCHLD, and answered for then.
+  if (!forwarded_to_child && forwarded_to_child.error().kind != ErrorKind::kUnreachable) {
+    kill(member.child.pid, SIGKILL);
+    return answer(*member.running, failed(Finished::REFUSED, common::to_line(forwarded_to_child.error())).finished, {});
+  }
   keep_spares();
   arm_timer();
   return {};

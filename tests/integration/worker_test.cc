@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "daemon/worker/channel.h"
 #include "tests/support/worker_client.h"
 
 namespace jitc::testing {
@@ -171,6 +172,19 @@ TEST_F(WorkerTest, RefusesToRaiseTheInstructionSet) {
     EXPECT_THAT(refuse(source).message(), HasSubstr("--isa")) << source;
   }
   EXPECT_THAT(refuse("__attribute__((section(\".data\\n#\"))) int x = 1;").message(), HasSubstr("section names"));
+}
+
+// What the worker adds for its child, and what the child answers, may be larger than what came.
+TEST_F(WorkerTest, WhatFitsNoDatagramFailsItsOwnJobAlone) {
+  const auto other = worker_.start("int one(void) { return 1; }", WorkerClient::request());
+  v1::WorkerCommand command;
+  *command.mutable_start() = WorkerClient::request({"-DA="});
+  command.mutable_start()->set_job(other + 1);
+  auto& flag = *command.mutable_start()->mutable_flags(command.start().flags_size() - 1);
+  while (command.ByteSizeLong() < worker::kMaxMessageBytes) flag += ' ';
+  EXPECT_THAT(refuse("int x;", command.start()).message(), HasSubstr("too l"));
+  EXPECT_EQ(worker_.wait_finished(other).finished.outcome(), Finished::DONE);
+  expect_unharmed();
 }
 
 TEST_F(WorkerTest, RefusesUnknownFlagsByName) {

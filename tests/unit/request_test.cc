@@ -90,6 +90,9 @@ TEST(CheckRequest, WrongValuesAreNamed) {
   EXPECT_EQ(wrong([](Request& r) { r.headers[0].name = "/etc/passwd"; }), "header '/etc/passwd'");
   EXPECT_EQ(wrong([](Request& r) { r.flags = {"-O\n"}; }), "flag '-O\n'");
   EXPECT_EQ(wrong([](Request& r) { r.flags.assign(1001, "-O1"); }), "flags");
+  const std::string longest = "-D" + std::string(4094, 'A');
+  EXPECT_EQ(wrong([&](Request& r) { r.flags.assign(16, longest); }), "accepted");
+  EXPECT_EQ(wrong([&](Request& r) { r.flags.assign(17, longest); }), "flags") << "too long together";
   EXPECT_EQ(wrong([](Request& r) { r.compiler = ""; }), "compiler ''");
 }
 
