@@ -25,8 +25,10 @@ void Scheduler::State::may_start(const Flight& flight) {
 }
 
 void Scheduler::State::enqueue(Flight& flight, bool in_front) {
+  if (flight.phase == Phase::kLookingUp) looked_up_bytes -= flight.first.held_bytes;
   flight.phase = Phase::kQueued;
   ++queued;
+  queued_bytes += flight.first.held_bytes;
   numbered = false;
   for (const Line& line : flight.lines) {
     if (in_front) {
@@ -40,6 +42,7 @@ void Scheduler::State::enqueue(Flight& flight, bool in_front) {
 
 void Scheduler::State::leave_queue(Flight& flight) {
   --queued;
+  queued_bytes -= flight.first.held_bytes;
   unmark_passed(flight);
   numbered = false;
   for (const Line& line : flight.lines) turns[line.prefetch].remove(line.client, flight.id);

@@ -16,6 +16,8 @@ using common::mebibytes;
 using Phase = FlightView::Phase;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+// Texts that wait are beside the budget: a part as small as the reserve is, and room for ordinary ones on a full node.
+constexpr std::uint64_t kQueueShare = 16, kLeastQueueBytes = 64 * kMiB;
 
 Limits sane(Limits limits) {
   limits.slots = std::max(limits.slots, 1U);
@@ -32,15 +34,6 @@ Error draining_error(const std::string& name) {
           .remedy = "ask again when a new daemon has started"};
 }
 
-Error queue_full_error(const std::string& name, std::uint32_t length, double retry_after_seconds) {
-  return {.kind = ErrorKind::kRefused,
-          .message = "the queue is full: " + std::to_string(length) + " compiles wait",
-          .thing = name,
-          .remedy = "ask again in about " + std::to_string(static_cast<int>(retry_after_seconds)) +
-                    " s, or raise JITC_QUEUE_LENGTH at the daemon",
-          .retry_after_seconds = retry_after_seconds};
-}
-
 Error cancelled_error(const std::string& name) {
   return {.kind = ErrorKind::kCancelled, .message = "the compile was cancelled", .thing = name};
 }
@@ -52,6 +45,7 @@ Error cancelled_error(const std::string& name) {
 Flight& Scheduler::State::open(Time now, const Submission& submission) {
   const FlightId id = next_id++;
   by_key.emplace(submission.key, id);
+  looked_up_bytes += submission.held_bytes;
   return flights.emplace(id, Flight{.id = id, .first = submission, .submitted = now}).first->second;
 }
 
@@ -117,18 +111,41 @@ void Scheduler::State::end_without_waiters(Time now, Flight& flight, Actions& ac
 void Scheduler::State::forget(Flight& flight, Actions& actions) {
   revive(flight);
   if (!flight.stopping) by_key.erase(flight.first.key);
+  if (flight.phase == Phase::kLookingUp) looked_up_bytes -= flight.first.held_bytes;
   actions.push_back(Forget{flight.id});
   flights.erase(flight.id);
 }
 
-void Scheduler::State::enqueue_or_refuse(Flight& flight, Actions& actions) {
-  const std::string& name = flight.first.name;
-  if (!draining && queued < limits.queue_length) return enqueue(flight, false);
-  if (!draining) ++counters.refused_queue_full;
-  answer_all(flight, Answer::Kind::kError,
-             draining ? draining_error(name) : queue_full_error(name, limits.queue_length, retry_after_seconds()),
-             actions);
+std::uint64_t Scheduler::State::most_queued_bytes() const {
+  return std::max(kLeastQueueBytes, (limits.budget_bytes + limits.spare_bytes) / kQueueShare);
+}
+
+// For one there is room always, however large.
+bool Scheduler::State::has_room(const Flight& flight) const {
+  return queued == 0 || (queued < limits.queue_length && queued_bytes + flight.first.held_bytes <= most_queued_bytes());
+}
+
+Error Scheduler::State::queue_full(const Flight& flight) const {
+  const double seconds = retry_after_seconds();
+  return {.kind = ErrorKind::kRefused,
+          .message = "the queue is full: " + std::to_string(queued) + " compiles wait, with " +
+                     mebibytes(queued_bytes + looked_up_bytes - flight.first.held_bytes) + " of sources and headers",
+          .thing = flight.first.name,
+          .remedy = "ask again in about " + std::to_string(static_cast<int>(seconds)) + " s, or raise " +
+                    (queued < limits.queue_length ? "JITC_MEMORY_BUDGET" : "JITC_QUEUE_LENGTH") + " at the daemon",
+          .retry_after_seconds = seconds};
+}
+
+void Scheduler::State::refuse(Flight& flight, const Error& error, Actions& actions) {
+  if (error.kind == ErrorKind::kRefused) ++counters.refused_queue_full;
+  answer_all(flight, Answer::Kind::kError, error, actions);
   forget(flight, actions);
+}
+
+void Scheduler::State::enqueue_or_refuse(Flight& flight, Actions& actions) {
+  if (draining) return refuse(flight, draining_error(flight.first.name), actions);
+  if (!has_room(flight)) return refuse(flight, queue_full(flight), actions);
+  enqueue(flight, false);
 }
 
 // ---- outcomes -------------------------------------------------------------------------------------------------------
@@ -280,6 +297,12 @@ Actions Scheduler::submit(Time now, WaiterId waiter, const Submission& submissio
   }
   Flight& flight = state_->open(now, submission);
   state_->join(flight, waiter, submission, false);
+  // A store that hangs must not gather texts without end.
+  const std::uint64_t looked_up = state_->looked_up_bytes;
+  if (looked_up > submission.held_bytes && looked_up > state_->most_queued_bytes()) {
+    state_->refuse(flight, state_->queue_full(flight), actions);
+    return actions;
+  }
   if (!submission.no_cache) {
     actions.push_back(LookUp{flight.id, submission.key});
     return actions;

@@ -59,9 +59,10 @@ struct Limits {
 // What a submit says. `key` decides merging; the rest is the first waiter's.
 struct Submission {
   common::Digest key;
-  std::string client;  // who shares a turn: the request's job, else the peer's pid
-  std::string name;    // for people
-  Features features;   // for the memory model
+  std::string client;            // who shares a turn: the request's job, else the peer's pid
+  std::string name;              // for people
+  Features features;             // for the memory model
+  std::uint64_t held_bytes = 0;  // by the caller until Forget: the texts
   bool prefetch = false;
   bool no_cache = false;     // skip the look-up and remembered failures (still merges with a flight of the same key)
   bool exact_flags = false;  // never compiled with other flags

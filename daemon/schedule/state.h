@@ -83,8 +83,9 @@ struct Scheduler::State {
   std::set<std::pair<Time, FlightId>> graces;
   std::set<std::pair<Time, FlightId>> passed;  // since when; those that somebody waits for
   std::uint32_t queued = 0;
-  double run_seconds = 0;  // that compiles take, lately; 0: none has ended
-  bool settled = false;    // nothing can start before something else changes: the queue need not be walked again
+  std::uint64_t queued_bytes = 0, looked_up_bytes = 0;  // held for these; for those whose look-up is under way
+  double run_seconds = 0;                               // that compiles take, lately; 0: none has ended
+  bool settled = false;  // nothing can start before something else changes: the queue need not be walked again
   bool alone_runs = false;
   bool numbered = true;  // places are those of the present queue
 
@@ -104,6 +105,10 @@ struct Scheduler::State {
   void revive(Flight& flight);
   void end_without_waiters(Time now, Flight& flight, Actions& actions);
   void forget(Flight& flight, Actions& actions);
+  std::uint64_t most_queued_bytes() const;
+  bool has_room(const Flight& flight) const;
+  void refuse(Flight& flight, const common::Error& error, Actions& actions);
+  common::Error queue_full(const Flight& flight) const;
   void enqueue_or_refuse(Flight& flight, Actions& actions);
 
   // ---- the queue ----------------------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ schedule::Submission submission_of(const Prepared& prepared, const std::string& 
   submission.client = client;
   submission.name = prepared.request.name;
   submission.features = features_of(prepared);
+  submission.held_bytes = prepared.request.origin.size() + prepared.request.code.size();
+  for (const auto& header : prepared.request.headers) submission.held_bytes += header.text.size();
   submission.prefetch = prepared.request.prefetch;
   submission.no_cache = prepared.request.no_cache;
   submission.exact_flags = prepared.request.exact_flags;

@@ -306,6 +306,49 @@ TEST(QueueBound, RefusesWithAHintAndForgetsIt) {
   EXPECT_FALSE(driver.is_answered(again));
 }
 
+Submission holding(std::uint64_t key, std::uint64_t bytes) {
+  Submission submission = of(key);
+  submission.held_bytes = bytes;
+  return submission;
+}
+
+// A sixteenth of the budget, at least 64 MiB: held for those that wait, and for those that are looked up.
+TEST(QueueBound, IsOneOfBytesToo) {
+  SchedulerDriver driver(limits(1, 1600 * kMiB));
+  driver.enqueue(holding(1, 500 * kMiB));  // runs
+  driver.enqueue(holding(2, 100 * kMiB));
+  const WaiterId refused = driver.enqueue(holding(3, 1));
+  const Error& error = driver.answer(refused).error;
+  EXPECT_EQ(error.kind, ErrorKind::kRefused);
+  EXPECT_THAT(error.message, HasSubstr("1 compiles wait, with 100 MiB"));
+  EXPECT_THAT(error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
+  EXPECT_GE(error.retry_after_seconds, 1);
+  EXPECT_EQ(driver.counters().refused_queue_full, 1U);
+  EXPECT_NE(driver.flight_of(driver.submit(holding(2, 100 * kMiB))), kNoFlight) << "joining needs no room";
+  driver.end(driver.running.begin()->first, Kind::kDone);
+  // What runs is no longer in the queue, and alone in it anything has room; a try again takes its room as before.
+  driver.enqueue(holding(4, 1000 * kMiB));
+  driver.end(driver.running.begin()->first, Kind::kCrashed);
+  EXPECT_EQ(driver.answer(driver.enqueue(holding(5, 1))).error.kind, ErrorKind::kRefused);
+  driver.finish(driver.running.begin()->first);
+  driver.finish(driver.running.begin()->first);
+  driver.enqueue(holding(6, kMiB));  // runs
+  EXPECT_FALSE(driver.is_answered(driver.enqueue(holding(7, 60 * kMiB))));
+  EXPECT_FALSE(driver.is_answered(driver.enqueue(holding(8, 40 * kMiB)))) << "everything was given back";
+}
+
+TEST(QueueBound, HoldsForWhatIsLookedUp) {
+  SchedulerDriver driver(limits(1, 100 * kMiB));
+  const WaiterId first = driver.submit(holding(1, 40 * kMiB));
+  const WaiterId second = driver.submit(holding(2, 24 * kMiB));
+  EXPECT_EQ(driver.answer(driver.submit(holding(3, kMiB))).error.kind, ErrorKind::kRefused);
+  EXPECT_EQ(driver.answer(driver.submit(no_cache(holding(4, kMiB)))).error.kind, ErrorKind::kRefused);
+  driver.hit(driver.flight_of(first));
+  EXPECT_FALSE(driver.is_answered(driver.submit(holding(3, kMiB))));
+  driver.cancel(driver.flight_of(second));
+  EXPECT_FALSE(driver.is_answered(driver.submit(holding(5, 63 * kMiB))));
+}
+
 TEST(QueueBound, SaysWhenToAskAgain) {
   Limits few = limits(2);
   few.queue_length = 100;
