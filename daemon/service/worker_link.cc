@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "daemon/observe/log.h"
@@ -141,6 +142,7 @@ void WorkerLink::receive() {
 }
 
 void WorkerLink::take(worker::Datagram datagram) {
+  silent_ticks_ = 0;
   v1::WorkerReport report;
   auto event = report.ParseFromString(datagram.bytes)
                    ? from_wire(report, std::move(datagram.descriptors))
@@ -158,12 +160,19 @@ void WorkerLink::take(worker::Datagram datagram) {
     log_info("worker ready", {{"pid", std::to_string(pid_)}, {"enforcement", enforcement_}});
     return events_.restarted(*identity);
   }
-  if (std::holds_alternative<WorkerFinished>(*event)) failures_ = 0;
+  if (std::holds_alternative<WorkerFinished>(*event)) {
+    failures_ = 0;
+    jobs_ -= std::min<std::size_t>(jobs_, 1);
+  }
   events_.report(std::move(*event));
 }
 
 void WorkerLink::send(const v1::WorkerCommand& command, Fd source, Fd headers) {
   if (!channel_) return;
+  if (command.has_start()) {
+    if (jobs_++ == 0) silent_ticks_ = 0;
+    watch_silence();
+  }
   outbox_.push_back({command.start().job(), command.SerializeAsString(), std::move(source), std::move(headers)});
   if (!writing_) await_writable();
 }
@@ -196,11 +205,32 @@ void WorkerLink::await_writable() {
 void WorkerLink::not_sent(std::uint64_t job, const common::Error& error) {
   log_warning("command not sent", {{"error", common::to_line(error)}});
   if (job == 0) return;
+  --jobs_;
   WorkerFinished finished;
   finished.job = job;
   finished.outcome = WorkerFinished::Outcome::kRefused;
   finished.error = error;
   asio::post(state_, [this, finished = std::move(finished)]() mutable { events_.report(std::move(finished)); });
+}
+
+// A worker that is stopped, or hangs, has an open channel and lives: only its silence tells.
+void WorkerLink::watch_silence() {
+  if (std::exchange(watching_silence_, true)) return;
+  silence_timer_.expires_after(patience_.tick);
+  silence_timer_.async_wait([this](const boost::system::error_code& error) {
+    watching_silence_ = false;
+    if (!error && !stopping_) look_at_silence();
+  });
+}
+
+void WorkerLink::look_at_silence() {
+  if (pid_ == 0 || (ready_ && jobs_ == 0)) return;
+  if (++silent_ticks_ > (ready_ ? patience_.silence : patience_.start)) {
+    silent_ticks_ = 0;
+    log_warning("worker killed", {{"why", ready_ ? "it reports nothing of its jobs" : "it does not become ready"}});
+    kill(pid_, SIGKILL);
+  }
+  watch_silence();
 }
 
 void WorkerLink::channel_failed(const common::Error& error) {
@@ -226,7 +256,8 @@ void WorkerLink::reap() {
 void WorkerLink::worker_gone() {
   channel_.reset();
   outbox_.clear();
-  const bool old = std::chrono::steady_clock::now() - spawned_ > kOldAge;
+  jobs_ = 0;
+  const bool old = ready_ && std::chrono::steady_clock::now() - spawned_ > kOldAge;
   failures_ = old ? 0 : failures_ + 1;
   ready_ = false;
   if (stopping_) return;
@@ -259,12 +290,15 @@ void WorkerLink::restart() {
     return schedule_restart();
   }
   receive();
+  silent_ticks_ = 0;
+  watch_silence();
 }
 
 void WorkerLink::stop(std::chrono::seconds patience, std::function<void()> ended) {
   stopping_ = true;
   ended_ = std::move(ended);
   channel_.reset();
+  silence_timer_.cancel();
   restart_timer_.expires_after(patience);
   restart_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;

@@ -21,6 +21,13 @@
 
 namespace jitc::service {
 
+// In ticks of the daemon's own, so that one that was stopped does not blame its worker.
+struct WorkerPatience {
+  std::chrono::milliseconds tick{1000};
+  unsigned start = 60;    // until a new one is ready
+  unsigned silence = 15;  // while it has jobs: it reports ten times a second
+};
+
 class WorkerLink {
  public:
   struct Events {
@@ -29,8 +36,14 @@ class WorkerLink {
     std::function<void(const WorkerIdentity&)> restarted;
   };
 
-  WorkerLink(asio::io_context& state, std::string path, std::vector<std::string> arguments)
-      : state_(state), path_(std::move(path)), arguments_(std::move(arguments)), restart_timer_(state) {}
+  WorkerLink(asio::io_context& state, std::string path, std::vector<std::string> arguments,
+             WorkerPatience patience = {})
+      : state_(state),
+        path_(std::move(path)),
+        arguments_(std::move(arguments)),
+        patience_(patience),
+        restart_timer_(state),
+        silence_timer_(state) {}
   ~WorkerLink();
 
   // Starts the worker and waits until it is ready, or until `stopped` says so; meanwhile the state's other handlers
@@ -70,10 +83,13 @@ class WorkerLink {
   void schedule_restart();
   void restart();
   void finish_stop();
+  void watch_silence();
+  void look_at_silence();
 
   asio::io_context& state_;
   std::string path_;
   std::vector<std::string> arguments_;  // beyond the channel
+  WorkerPatience patience_;
   std::string enforcement_;
   Events events_;
   pid_t pid_ = 0;  // 0: none
@@ -87,10 +103,14 @@ class WorkerLink {
   bool writing_ = false;
   bool ready_ = false;
   bool stopping_ = false;
-  std::uint32_t failures_ = 0;  // deaths in a row, each before it finished a job or grew old
+  std::uint32_t failures_ = 0;  // deaths in a row, each before it finished a job, or was ready and grew old
   std::chrono::steady_clock::time_point spawned_;
   std::uint32_t restarts_ = 0;
   asio::steady_timer restart_timer_;  // the next start; while stopping: patience
+  std::size_t jobs_ = 0;              // started and not finished
+  asio::steady_timer silence_timer_;  // while it has jobs, or is to become ready
+  bool watching_silence_ = false;
+  unsigned silent_ticks_ = 0;
   std::function<void()> ended_;
 };
 

@@ -1,8 +1,9 @@
 // Plays jitc-worker for tests of the daemon: the real channel and the real processes, but compiles that do what the
 // source says. A line "//! hold FIFO" waits until somebody opens the FIFO for writing, "//! crash" and "//! die" end
-// the child by a signal or the worker itself, "//! babble" breaks the channel's protocol, "//! invalid" and "//!
-// memory" give those outcomes ("//! memory unless FLAG": not with this flag), "//! bytes N" the object's size, "//!
-// file PATH" adds what this file says now. Anything else compiles to an ELF header and the text itself.
+// the child by a signal or the worker itself, "//! stop" stops the worker, "//! babble" breaks the channel's protocol,
+// "//! invalid" and "//! memory" give those outcomes ("//! memory unless FLAG": not with this flag), "//! bytes N" the
+// object's size, "//! file PATH" adds what this file says now. Anything else compiles to an ELF header and the text
+// itself.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,6 +29,7 @@ using Finished = jitc::v1::WorkerReport::Finished;
 namespace worker = jitc::worker;
 
 constexpr int kChannel = 3;
+constexpr int kPeriod = 1000;               // milliseconds between reports while something runs
 constexpr int kInvalid = 10, kMemory = 11;  // exit codes of a child
 
 struct Job {
@@ -71,12 +73,23 @@ void send(const jitc::v1::WorkerReport& report, const Fd* object = nullptr) {
   if (!worker::send_message(kChannel, report, descriptors)) _exit(0);  // the daemon is gone
 }
 
+void report_usage(const std::map<std::uint64_t, Job>& jobs) {
+  jitc::v1::WorkerReport usage;
+  for (const auto& [id, running] : jobs) {
+    auto* one = usage.mutable_usage()->add_jobs();
+    one->set_job(id);
+    one->set_bytes(10 << 20);
+  }
+  send(usage);
+}
+
 void start(const jitc::v1::WorkerCommand::Start& command, const Fd& source, std::map<std::uint64_t, Job>& jobs) {
   Job job;
   job.source = *worker::read_payload(source, "source");
   job.flags.assign(command.flags().begin(), command.flags().end());
   std::string ignored;
   if (directive(job.source, "die", ignored)) raise(SIGKILL);
+  if (directive(job.source, "stop", ignored)) raise(SIGSTOP);
   if (directive(job.source, "babble", ignored)) static_cast<void>(worker::send_datagram(kChannel, "no report"));
   job.pid = fork();
   if (job.pid == 0) {
@@ -89,13 +102,7 @@ void start(const jitc::v1::WorkerCommand::Start& command, const Fd& source, std:
   started.mutable_started()->set_pid(job.pid);
   send(started);
   jobs.emplace(command.job(), std::move(job));
-  jitc::v1::WorkerReport usage;
-  for (const auto& [id, running] : jobs) {
-    auto* one = usage.mutable_usage()->add_jobs();
-    one->set_job(id);
-    one->set_bytes(10 << 20);
-  }
-  send(usage);
+  report_usage(jobs);
 }
 
 std::string object_of(const std::string& source) {
@@ -172,7 +179,9 @@ int main() {
       events.push_back({job.end.get(), POLLIN, 0});
       ids.push_back(id);
     }
-    if (poll(events.data(), events.size(), -1) < 0) continue;
+    const int happened = poll(events.data(), events.size(), jobs.empty() ? -1 : kPeriod);
+    if (happened == 0) report_usage(jobs);
+    if (happened <= 0) continue;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (events[i + 1].revents == 0) continue;
       finish(ids[i], jobs.at(ids[i]));
