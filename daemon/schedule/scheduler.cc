@@ -174,9 +174,9 @@ bool Scheduler::State::may_retry(const Flight& flight, CompileOutcome::Kind kind
     case CompileOutcome::Kind::kOutOfMemory:
       return !flight.demand.whole_budget || level_to_lower_to(flight);
     case CompileOutcome::Kind::kCrashed:
-      return flight.attempt < limits.crash_tries;
+      return flight.crashes() < limits.crash_tries;
     case CompileOutcome::Kind::kWorkerLost:  // it may have died of another one
-      return flight.attempt < limits.crash_tries || ran_beside_others(flight);
+      return flight.crashes() < limits.crash_tries || ran_beside_others(flight);
     default:
       return false;
   }
@@ -209,7 +209,7 @@ void Scheduler::State::retry(Flight& flight, const CompileOutcome& outcome) {
                                               : "the compiler crashed: tried again");
   } else {
     ++counters.rung_worker_lost;
-    flight.suspect = flight.attempt >= limits.crash_tries;
+    flight.suspect = flight.crashes() >= limits.crash_tries;
     flight.rungs.emplace_back(flight.suspect ? "the worker was lost again: tried alone"
                                              : "the worker was lost: tried again");
   }

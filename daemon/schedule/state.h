@@ -62,6 +62,8 @@ struct Flight {
   std::uint32_t place = 0;           // of the last numbering
   std::uint64_t bytes_ahead = 0;
 
+  // Attempts that crashed, or lost their worker.
+  std::uint32_t crashes() const { return attempt - out_of_memory; }
   bool is_prefetch() const {
     return std::ranges::all_of(lines, [](const Line& line) { return line.prefetch; });
   }

@@ -269,6 +269,22 @@ TEST(Crash, IsTriedAgainThenAnswered) {
   EXPECT_EQ(driver.counters().compiles_failed, 1U);
 }
 
+// JITC_TRIES are of crashes and losses alone: the ladder of memory has its own.
+TEST(Crash, IsTriedAsOftenAfterOutOfMemory) {
+  for (const Kind kind : {Kind::kCrashed, Kind::kWorkerLost}) {
+    SchedulerDriver driver(limits(1));
+    const WaiterId waiter = driver.enqueue(of(1));
+    const FlightId flight = driver.flight_of(waiter);
+    driver.end(flight, Kind::kOutOfMemory);
+    driver.end(flight, kind);
+    ASSERT_EQ(driver.started.size(), 3U);
+    driver.end(flight, kind);
+    EXPECT_EQ(driver.started.size(), 3U);
+    EXPECT_EQ(driver.answer(waiter).error.tries, 3U);
+    EXPECT_EQ(driver.answer(waiter).rungs.size(), 2U);
+  }
+}
+
 // A limit of the node or of the job ended it: nothing is wrong with the source.
 TEST(Crash, FromOutsideIsTriedAgainAloneAndNotRemembered) {
   SchedulerDriver driver(limits(2));
