@@ -142,6 +142,10 @@ void ScheduleSimulation::arrive() {
   if (!submission.prefetch) blocking_.emplace(now_, id);
   const schedule::Actions actions = scheduler_.submit(now_, id, submission);
   const FlightId flight = scheduler_.flight_of(id);
+  if (scheduler_.counters().failures_remembered != seen_.remembered) {
+    seen_.remembered = scheduler_.counters().failures_remembered;
+    require(own_failures_.contains(submission.key), "what others did to a compile is not remembered");
+  }
   if (flight != schedule::kNoFlight) {
     require(expected == 0 || flight == expected, "who asks for a key in flight joins that flight");
     const auto [entry, is_new] = flights_.try_emplace(flight);
@@ -184,7 +188,11 @@ void ScheduleSimulation::compiled(FlightId id, std::uint64_t run) {
   if (entry == flights_.end() || entry->second.run != run || !running_.contains(id)) return;  // lost meanwhile
   if (entry->second.outcome.kind == Kind::kWorkerLost && entry->second.phase == Phase::kRunning) return lose_worker();
   running_.erase(id);
-  take(scheduler_.compile_done(now_, id, entry->second.outcome));
+  Flight& flight = entry->second;
+  flight.hit_from_outside = flight.outcome.outside;
+  seen_.outside += flight.outcome.outside ? 1 : 0;
+  if (flight.outcome.kind != Kind::kDone && !flight.outcome.outside) own_failures_.insert(flight.submission.key);
+  take(scheduler_.compile_done(now_, id, flight.outcome));
   put_in_queue(id);
 }
 
@@ -193,6 +201,8 @@ void ScheduleSimulation::lose_worker() {
   for (const FlightId id : std::exchange(running_, {})) {
     CompileOutcome outcome{};
     outcome.kind = Kind::kWorkerLost;
+    flights_.at(id).hit_from_outside = false;
+    own_failures_.insert(flights_.at(id).submission.key);
     take(scheduler_.compile_done(now_, id, outcome));
     put_in_queue(id);
   }
@@ -202,6 +212,7 @@ void ScheduleSimulation::change_limits() {
   if (!open_) return;
   ++seen_.limits;
   limits_ = some_limits();
+  if (chance(0.3)) full_until_ = now_ + std::chrono::seconds(5 + pick(20));
   take(scheduler_.set_limits(now_, limits_));
   after(between(100, 500), What::kLimits);
 }
@@ -228,6 +239,10 @@ CompileOutcome ScheduleSimulation::outcome_of(const Flight& flight, const schedu
   if (outcome.peak_bytes > action.limit_bytes) {
     outcome.kind = Kind::kOutOfMemory;
     outcome.peak_bytes = action.limit_bytes;
+  } else if (now_ < full_until_ && chance(0.5)) {
+    outcome.kind = Kind::kCrashed;
+    outcome.outside = true;
+    outcome.error.message = "the node ran out of memory";
   } else if (number % 1009 == 0) {
     outcome.kind = Kind::kWorkerLost;
   } else if (number % 97 == 0) {
@@ -250,6 +265,7 @@ void ScheduleSimulation::on(const schedule::Compile& action) {
   require(action.attempt <= limits_.crash_tries + 4, "tries are bounded");
   require(action.limit_bytes > 0, "every compile has a limit");
   require(!action.alone || running_.size() == 1, "who runs alone runs alone");
+  require(action.alone || !flight.hit_from_outside, "what others did to a compile is not risked again");
   require(!action.level || !flight.submission.exact_flags, "exact flags stay");
   if (flight.order == 0) flight.order = queue_order_++;
   queued_[flight.prefetch].erase({flight.order, action.flight});

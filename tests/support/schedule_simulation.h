@@ -30,7 +30,8 @@ class ScheduleSimulation {
 
   // What happened often enough that the run means something.
   struct Seen {
-    std::uint64_t hits = 0, done = 0, errors = 0, left = 0, rejoined = 0, alone = 0, limits = 0, idle_queue = 0;
+    std::uint64_t hits = 0, done = 0, errors = 0, left = 0, rejoined = 0, alone = 0, limits = 0, idle_queue = 0,
+                  outside = 0, remembered = 0;
     std::uint32_t longest_queue = 0, most_overtaken = 0;
   };
   const Seen& seen() const { return seen_; }
@@ -67,6 +68,7 @@ class ScheduleSimulation {
     std::uint64_t limit_bytes = 0;
     bool alone = false;
     bool degraded = false;
+    bool hit_from_outside = false;       // the start before ended so
     schedule::CompileOutcome outcome{};  // of the start that runs
   };
 
@@ -122,6 +124,8 @@ class ScheduleSimulation {
   std::unordered_map<FlightId, Flight> flights_;
   std::unordered_map<common::Digest, FlightId> by_key_;  // that can be joined
   std::unordered_set<common::Digest> store_;
+  std::unordered_set<common::Digest> own_failures_;  // keys of which a compile failed, not from outside
+  Time full_until_ = kStart;                         // others leave no memory to compiles, whatever the budget says
   std::set<std::pair<std::uint64_t, FlightId>> queued_[2];  // with waiters; blocking, prefetch
   std::set<std::pair<Time, WaiterId>> blocking_;            // who waits, since when
   std::set<FlightId> running_;                              // those being stopped, too

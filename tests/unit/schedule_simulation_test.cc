@@ -23,6 +23,7 @@ TEST_P(ScheduleSimulationTest, HoldsAfterEveryEvent) {
   EXPECT_GT(seen.left, kEvents / 1000);
   EXPECT_GT(seen.rejoined, 0U);
   EXPECT_GT(seen.alone, 0U);
+  EXPECT_GT(seen.outside, kEvents / 10'000);
   EXPECT_GT(seen.longest_queue, 100U);
   EXPECT_GT(seen.idle_queue, kEvents / 100);
   EXPECT_GT(counters.merged, 0U);
