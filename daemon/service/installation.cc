@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/files.h"
+#include "common/file_digest.h"
 #include "daemon/observe/log.h"
 #include "daemon/service/children.h"
 #include "daemon/service/file_tree.h"
@@ -136,9 +136,9 @@ bool add_tree_stats(Hasher& hasher, const std::string& directory, bool inode) {
 
 // False when there is a file that cannot be read although this user may.
 bool add_content(Hasher& hasher, const std::string& name, const std::string& path) {
-  const auto text = common::read_file(path);
-  hasher.text("name", name).digest("content", text ? common::sha256(*text) : Digest{});
-  return text || access(path.c_str(), R_OK) != 0;
+  const auto content = common::sha256_of_file(path);
+  hasher.text("name", name).digest("content", content.value_or(Digest{}));
+  return content || access(path.c_str(), R_OK) != 0;
 }
 
 // The system's headers are many: names, sizes and times, which packages give every node alike, stand for contents.

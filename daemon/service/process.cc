@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/identity.h"
+#include "common/oom_score.h"
 #include "common/runtime_dir.h"
 
 namespace jitc::service {
@@ -137,6 +138,7 @@ void prepare_process() {
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  common::raise_oom_score(common::kServiceOomScore);
 }
 
 DaemonLock::DaemonLock(std::string directory, bool is_last, Fd file)

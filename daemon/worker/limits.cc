@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "common/files.h"
+#include "common/oom_score.h"
 #include "daemon/worker/enforcement.h"
 #include "daemon/worker/process_tree.h"
 
@@ -26,8 +27,6 @@ namespace jitc::worker {
 namespace {
 
 constexpr int kNice = 10;
-// The most there is: a smaller one is weighed against what others hold, and in a small group a rank would outweigh it.
-constexpr int kOomScore = 1000;
 constexpr std::uint64_t kFileBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFaultDistance = 1 << 20;
 // What lies above the first frame (arguments, environment), and the gap that the kernel keeps below the stack.
@@ -92,15 +91,6 @@ void install_fault_handler() {
   sigaction(SIGSEGV, &action, nullptr);
 }
 
-// Never lowers what somebody has raised further.
-void raise_oom_score() {
-  const common::Fd file(open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
-  std::array<char, 16> text{};
-  if (!file || read(file.get(), text.data(), text.size() - 1) <= 0 || std::atoi(text.data()) >= kOomScore) return;
-  const std::string score = std::to_string(kOomScore);
-  [[maybe_unused]] const ssize_t written = pwrite(file.get(), score.data(), score.size(), 0);
-}
-
 double seconds_of(int who) {
   rusage usage{};
   getrusage(who, &usage);
@@ -147,7 +137,7 @@ void become_child(pid_t parent) {
   set_hard_limit(RLIMIT_CORE, 0, 0);
   // Both may be refused; then the child is an ordinary process.
   setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNice);
-  raise_oom_score();
+  common::raise_oom_score(common::kCompileOomScore);
 }
 
 void limit_compile(std::uint64_t memory_bytes, std::uint32_t cpu_seconds) {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "daemon/worker/job.h"

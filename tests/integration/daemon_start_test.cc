@@ -106,6 +106,17 @@ TEST(DaemonStart, SignalEndsItBeforeTheWorkerIsReady) {
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/run/" + common::kLockName));
 }
 
+// Its worker and the commands that it runs have it from the daemon.
+TEST(DaemonStart, TheKernelWouldEndItAndItsWorkerBeforeASolver) {
+  const auto score_of = [](const std::string& process) {
+    return std::stoi(common::read_file("/proc/" + process + "/oom_score_adj").value_or("0"));
+  };
+  const TestDaemon daemon;
+  const int expected = std::max(score_of("self"), 950);
+  EXPECT_EQ(score_of(std::to_string(daemon.pid())), expected);
+  EXPECT_EQ(score_of(std::to_string(daemon.children().at(0))), expected);
+}
+
 TEST(DaemonStart, IncludeRootsAreReadBeforeItServes) {
   TemporaryDirectory roots;
   std::ofstream(roots.path() + "/one.h") << "int one;\n";

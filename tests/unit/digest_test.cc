@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/file_digest.h"
+#include "tests/support/temporary_directory.h"
+
 namespace jitc::common {
 namespace {
 
@@ -37,6 +44,34 @@ TEST(Hasher, TypeNameAndDomainCount) {
   EXPECT_NE(text("test", "n"), number.number("n", 1).finish());
   EXPECT_NE(text("test", "n"), text("test", "m"));
   EXPECT_NE(text("test", "n"), text("other", "n"));
+}
+
+// Most memory that this process had since the last call, in bytes.
+std::size_t peak_since(bool reset) {
+  if (reset) std::ofstream("/proc/self/clear_refs") << "5";
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::size_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes << 10;
+  }
+  return 0;
+}
+
+TEST(FileDigest, IsOfItsContentAndReadsItInSmallParts) {
+  const testing::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/file";
+  std::string content;
+  for (int i = 0; i < 50'000; ++i) content += std::to_string(i);
+  std::ofstream(path) << content;
+  EXPECT_EQ(sha256_of_file(path), sha256(content));
+  std::ofstream(path, std::ios::trunc).flush();
+  EXPECT_EQ(sha256_of_file(path), sha256(""));
+  constexpr std::size_t kLarge = 256 << 20;
+  std::filesystem::resize_file(path, kLarge);
+  const std::size_t before = peak_since(true);
+  EXPECT_TRUE(sha256_of_file(path));
+  EXPECT_LT(peak_since(false), before + kLarge / 2);
+  EXPECT_FALSE(sha256_of_file(directory.path() + "/none"));
 }
 
 }  // namespace
