@@ -1,6 +1,7 @@
 #include "daemon/worker/control_group.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <ranges>
+#include <utility>
 
 #include "common/files.h"
 #include "common/owner.h"
@@ -79,6 +81,20 @@ Result<void> write_control(const std::string& path, std::string_view text) {
   const common::Fd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
   return common::fail_errno(common::ErrorKind::kRefused, errno, "cannot be written", path);
+}
+
+ExhaustionWatch::ExhaustionWatch(const std::string& group) {
+  common::Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const common::Fd source(open((group + "/" + kVersion1.events).c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string numbers = std::to_string(event.get()) + " " + std::to_string(source.get());
+  if (event && source && write_control(group + "/cgroup.event_control", numbers)) event_ = std::move(event);
+}
+
+std::optional<std::uint64_t> ExhaustionWatch::count() {
+  if (!event_) return std::nullopt;
+  std::uint64_t more = 0;
+  if (read(event_.get(), &more, sizeof more) == sizeof more) count_ += more;
+  return count_;
 }
 
 ControlGroup::ControlGroup(const GroupPlace& place, std::string name)

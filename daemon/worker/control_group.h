@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/files.h"
 
 namespace jitc::worker {
 
@@ -18,6 +19,20 @@ struct GroupPlace {
   int version = 0;
   std::string memory;  // directories; with version 2 the same one
   std::string pids;    // empty: without that controller
+};
+
+// Version 1 has no counter of the times that a group had nothing left to give up, which a limit that was met does not
+// say: pages of files fill a group too. But it tells who asks beforehand.
+class ExhaustionWatch {
+ public:
+  // Of a group and all around it. Counts nothing where the kernel does not take it.
+  explicit ExhaustionWatch(const std::string& group);
+  // Since the watch began; nothing: it cannot be known.
+  std::optional<std::uint64_t> count();
+
+ private:
+  common::Fd event_;
+  std::uint64_t count_ = 0;
 };
 
 class ControlGroup {

@@ -27,6 +27,7 @@ class GroupBounds : public TreeBounds {
 
   void limit_memory(std::uint64_t bytes, const TreeUse& use) override {
     const std::uint64_t charged = group_.held_bytes();
+    exhaustions_before_ = owner_.exhaustions_around();
     shared_ = use.resident_bytes - std::min(use.resident_bytes, charged);
     if (bytes == 0) return;
     const std::uint64_t growth = std::max(kLeastGrowth, bytes - std::min(bytes, use.resident_bytes));
@@ -58,9 +59,15 @@ class GroupBounds : public TreeBounds {
   std::optional<Breach> memory_breach() const {
     if (group_.memory_kills() == 0) return std::nullopt;
     Breach breach{Breach::Of::kMemory, "control group: " + group_.memory_events()};
-    breach.outside = !group_.met_memory_limit();
+    breach.outside = !group_.met_memory_limit() || was_exhausted_around();
     if (breach.outside) breach.around = group_.full_memory_around();
     return breach;
+  }
+  // While a group around it had no memory left, this one may have been full of pages of files only. Where that is not
+  // told, whatever the groups around met in their lives counts.
+  bool was_exhausted_around() const {
+    const auto exhaustions = owner_.exhaustions_around();
+    return exhaustions ? exhaustions != exhaustions_before_ : !group_.full_memory_around().empty();
   }
   std::optional<Breach> processes_breach(const TreeUse& use) const {
     const std::uint64_t refused = group_.refused_processes();
@@ -76,6 +83,7 @@ class GroupBounds : public TreeBounds {
   ControlGroups& owner_;
   ControlGroup group_;
   std::uint64_t shared_ = 0;             // resident in the tree, but charged elsewhere
+  std::optional<std::uint64_t> exhaustions_before_;
   std::unique_ptr<TreeBounds> sampled_;  // when the kernel refused this group's limit
 };
 
@@ -118,12 +126,20 @@ Result<std::unique_ptr<Enforcement>> ControlGroups::make() {
   return std::unique_ptr<Enforcement>(new ControlGroups(std::move(*delegation)));
 }
 
+ControlGroups::ControlGroups(Delegation delegation) : delegation_(std::move(delegation)) {
+  if (delegation_.place().version == 1) around_.emplace(delegation_.place().memory);
+}
+
 ControlGroups::~ControlGroups() { tidy(); }
 
 std::string ControlGroups::description() const {
   const GroupPlace& place = delegation_.place();
   return "control groups v" + std::to_string(place.version) + " below " + place.memory +
          (place.pids.empty() ? "; processes by sampling" : "");
+}
+
+std::optional<std::uint64_t> ControlGroups::exhaustions_around() {
+  return around_ ? around_->count() : 0;  // version 2 tells a group's own apart
 }
 
 std::unique_ptr<TreeBounds> ControlGroups::bounds_of(pid_t child) {

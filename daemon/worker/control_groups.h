@@ -2,8 +2,11 @@
 // so what it still shares with its parent is not in the group; limits and peaks are made up for that.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/error.h"
 #include "daemon/worker/delegation.h"
@@ -21,13 +24,16 @@ class ControlGroups : public Enforcement {
   std::unique_ptr<TreeBounds> bounds_of(pid_t child) override;
   bool tidy() override;
 
+  // How often a group around had no memory left, if that can and need be counted.
+  std::optional<std::uint64_t> exhaustions_around();
   // A group whose tree has ended: removed now, or by a later tidy().
   void retire(ControlGroup group);
 
  private:
-  explicit ControlGroups(Delegation delegation) : delegation_(std::move(delegation)) {}
+  explicit ControlGroups(Delegation delegation);
 
   Delegation delegation_;
+  std::optional<ExhaustionWatch> around_;  // version 1
   std::vector<ControlGroup> retired_;
   bool warned_ = false;
 };

@@ -2,7 +2,9 @@
 // by them, and a rank that shares them outlives the compiles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,6 +15,7 @@
 
 #include "common/control_groups.h"
 #include "common/files.h"
+#include "common/text.h"
 #include "daemon/worker/control_group.h"
 #include "tests/support/process.h"
 #include "tests/support/worker_client.h"
@@ -104,10 +107,13 @@ class FullJobTest : public ForeignLimitTest {
   }
   void TearDown() override { worker_.reset(); }
 
-  // Grows until the group has no room, and a little more. A program of its own: nothing that this process has counts
-  // as the solver's when the kernel looks for the largest.
+  // Grows until the group has no room, pages of files given up, and a little more. A program of its own: nothing that
+  // this process has counts as the solver's when the kernel looks for the largest.
   testing::Finished run_solver() const {
-    const std::uint64_t bytes = kLimit - number_in(job_.path() + "/memory.usage_in_bytes") + 20 * kMiB;
+    const std::string text = common::read_file(job_.path() + "/memory.stat").value_or("");
+    const std::uint64_t files = common::field_number(text, "total_inactive_file").value_or(0) +
+                                common::field_number(text, "total_active_file").value_or(0);
+    const std::uint64_t bytes = kLimit - number_in(job_.path() + "/memory.usage_in_bytes") + files + 20 * kMiB;
     const std::string solver = "echo $$ > " + job_.path() + "/cgroup.procs && exec /usr/bin/python3 -c \"b'x' * " +
                                std::to_string(bytes) + "\"";
     return run({"/bin/sh", "-c", solver});
@@ -128,6 +134,23 @@ TEST_F(FullJobTest, TheCompileIsTheVictimAndNotTheSolver) {
   EXPECT_THAT(finished.evidence(), HasSubstr("oom_kill"));
   // Nothing is wrong with the next one.
   EXPECT_EQ(worker_->compile(orders({"allocate 60M"}), fake(256 * kMiB)).finished.outcome(), Finished::DONE);
+}
+
+// The group of the compile is full then, but only of what it would have given up for more.
+TEST_F(FullJobTest, PagesOfFilesMakeNoLimitTheCompilesOwn) {
+  struct statfs files{};
+  if (statfs(worker_->temporary_directory().c_str(), &files) != 0 || files.f_type == TMPFS_MAGIC) {
+    GTEST_SKIP() << "files are memory in " << worker_->temporary_directory();
+  }
+  const std::uint64_t job = worker_->start(
+      orders({"allocate 60M", "file 300M", "note " + place("begun"), "hold " + place("never")}), fake(150 * kMiB));
+  worker_->wait_started(job);
+  while (!std::filesystem::exists(place("begun"))) worker_->next();
+  const testing::Finished solver = run_solver();
+  EXPECT_EQ(solver.exit_code, 0) << solver.err;
+  const Finished finished = worker_->wait_finished(job).finished;
+  expect_outside(finished, "the control group " + job_.path() + " ran out of memory");
+  EXPECT_THAT(finished.evidence(), HasSubstr("oom_kill"));
 }
 
 TEST_F(FullJobTest, ItsLimitIsNotTheCompilesOwn) {
