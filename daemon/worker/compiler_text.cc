@@ -22,6 +22,29 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
+// "FILE:LINE:COLUMN" and nothing else.
+bool is_place(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  return colon != std::string_view::npos && colon > 0 && text.front() != ' ' &&
+         text.find_first_not_of("0123456789:", colon) == std::string_view::npos;
+}
+
+// A line about a place in a file, or of the excerpt below one ("    3 | x", "      | ^", clang's "        ^~~").
+bool shows_source(std::string_view line) {
+  const std::size_t mark = line.find_first_not_of(" 0123456789");
+  if (mark != std::string_view::npos && std::string_view("|^~").contains(line[mark])) return true;
+  return is_place(line.substr(0, line.find(": ")));
+}
+
+// What follows the last line that shows a source: words of the source may look like a compiler's.
+std::string_view last_words_of(std::string_view text) {
+  std::string_view last = text;
+  for (const std::string_view line : lines_of(text)) {
+    if (shows_source(line)) last = text.substr(static_cast<std::size_t>(line.data() + line.size() - text.data()));
+  }
+  return last;
+}
+
 // "cc1: ...", "/usr/bin/ld: ...", "gcc-12: ...": a part of the compiler speaks for itself. A line about a place in a
 // file has the line's number behind the first colon, an excerpt begins with a blank; both hold words of the source.
 bool is_from_a_tool(std::string_view line) {
@@ -80,13 +103,6 @@ bool take_severity(std::string_view text, v1::Diagnostic& diagnostic) {
   return false;
 }
 
-// "FILE:LINE:COLUMN" and nothing else.
-bool is_place(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  return colon != std::string_view::npos && colon > 0 && text.front() != ' ' &&
-         text.find_first_not_of("0123456789:", colon) == std::string_view::npos;
-}
-
 // The file's name in the words of gcc, or of clang; empty: the message is about something else.
 std::string_view missing_in(std::string_view message) {
   constexpr std::string_view kOfGcc = ": No such file or directory", kOfClang = "' file not found";
@@ -135,12 +151,13 @@ google::protobuf::RepeatedPtrField<v1::Diagnostic> diagnostics_in(std::string_vi
 }
 
 std::string memory_complaint_in(std::string_view text) {
-  return first_line_with(text, {"virtual memory exhausted", "out of memory allocating", "annot allocate memory",
-                                "std::bad_alloc", "LLVM ERROR: out of memory", "memory exhausted"});
+  return first_line_with(last_words_of(text),
+                         {"virtual memory exhausted", "out of memory allocating", "annot allocate memory",
+                          "std::bad_alloc", "LLVM ERROR: out of memory", "memory exhausted"});
 }
 
 std::string dead_program_in(std::string_view text) {
-  return first_line_with(text, {"signal terminated program", "command failed due to signal"});
+  return first_line_with(last_words_of(text), {"signal terminated program", "command failed due to signal"});
 }
 
 std::string missing_file_in(std::string_view text) {
@@ -156,9 +173,10 @@ std::string missing_file_in(std::string_view text) {
 
 std::string error_in_a_file(std::string_view text) {
   for (const std::string_view line : lines_of(text)) {
-    const std::size_t error = std::min(line.find(": error: "), line.find(": fatal error: "));
-    if (error == std::string_view::npos || line.starts_with(' ') || is_from_a_tool(line)) continue;
-    return std::string(line);
+    const std::string_view place = line.substr(0, line.find(": "));
+    const std::string_view message = line.substr(place.size());
+    if (!message.starts_with(": error: ") && !message.starts_with(": fatal error: ")) continue;
+    if (is_place(place) || place == "<command-line>") return std::string(line);
   }
   return {};
 }

@@ -239,6 +239,7 @@ Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const
   for (const auto& diagnostic : diagnostics_in(log)) {
     if (diagnostic.severity() == "error") return failed(Finished::INVALID_SOURCE, diagnostic.message());
   }
+  if (const std::string line = error_in_a_file(log); !line.empty()) return failed(Finished::INVALID_SOURCE, line);
   if (const std::string line = memory_complaint_in(log); !line.empty()) {
     // A limit of address space that is no larger is met before ours, which counts a part of what it counts.
     const std::uint64_t limit = limits_of(start).memory_bytes;
@@ -253,7 +254,6 @@ Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const
     return failed(Finished::CRASHED, line + (killed ? " (possibly the kernel's out-of-memory killer)" : ""));
   }
   if (const std::string line = unknown_option_in(log); !line.empty()) return failed(Finished::REFUSED, line);
-  if (const std::string line = error_in_a_file(log); !line.empty()) return failed(Finished::INVALID_SOURCE, line);
   return failed(Finished::CRASHED,
                 "the compiler ended with status " + std::to_string(exit_status) + " and gave no reason");
 }

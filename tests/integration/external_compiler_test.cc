@@ -244,6 +244,15 @@ TEST_F(ExternalCompilerTest, WordsOfTheSourceDecideNothing) {
   header.set_name("cc1");
   header.set_text("#error out of memory allocating\n");
   EXPECT_EQ(worker_.compile("#include \"cc1\"\n", start, &headers).finished.outcome(), Finished::INVALID_SOURCE);
+  // A line of its own, before what is wrong.
+  for (const char* line : {"virtual memory exhausted: b", "cc1: out of memory allocating 8 bytes",
+                           "gcc: fatal error: Killed signal terminated program cc1"}) {
+    header.set_name("words.h");
+    header.set_text("#pragma message \"a\\n" + std::string(line) + "\"\nint x = undeclared;\n");
+    const Answer answer = worker_.compile("#include \"words.h\"\n", start, &headers);
+    EXPECT_EQ(answer.finished.outcome(), Finished::INVALID_SOURCE) << line << answer.finished.DebugString();
+    EXPECT_THAT(answer.finished.message(), HasSubstr("undeclared"));
+  }
 }
 
 TEST_F(ExternalCompilerTest, PlacesAreThoseOfTheSource) {
@@ -456,6 +465,19 @@ TEST(CompilerText, TellsComplaintsApart) {
             "cc1: out of memory allocating 8 bytes after a total of 9 bytes");
   EXPECT_THAT(worker::memory_complaint_in("source.c:1:1: error: nothing of that kind\n"), IsEmpty());
   EXPECT_THAT(worker::dead_program_in("gcc: fatal error: Killed signal terminated program cc1\n"), HasSubstr("Killed"));
+  // What a compiler says of a file may have lines of any words; a dying one says nothing of files any more.
+  for (const char* excerpt : {"    1 | #pragma message\n      |         ^\n", "#pragma message\n        ^~~\n"}) {
+    const std::string words =
+        "cc1: out of memory allocating 8 bytes\ngcc: fatal error: Killed signal terminated program "
+        "cc1\n";
+    const std::string message = "a.h:1:9: note: '#pragma message: b\n" + words + "'\n" + excerpt;
+    EXPECT_THAT(worker::memory_complaint_in(message), IsEmpty());
+    EXPECT_THAT(worker::dead_program_in(message), IsEmpty());
+    EXPECT_THAT(worker::memory_complaint_in(message + words), HasSubstr("8 bytes"));
+    EXPECT_THAT(worker::dead_program_in(message + words + "compilation terminated.\n"), HasSubstr("Killed"));
+  }
+  EXPECT_THAT(worker::error_in_a_file("a.h:1:9: note: '#pragma message: b: error: c'\ncc1: error: d\n"), IsEmpty());
+  EXPECT_EQ(worker::error_in_a_file("<command-line>: error: e\n"), "<command-line>: error: e");
   const auto found = worker::diagnostics_in(
       "source.c: In function 'f':\nsource.c:3:7: warning: w\n    3 | x\n      | ^\n"
       "source.c:4: error: e\nother.c:1:1: error: no\n");
