@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <ranges>
@@ -25,6 +26,7 @@ using common::Result;
 
 constexpr std::string_view kPrefix = "jitc-";
 constexpr int kMaxPasses = 5;
+constexpr std::chrono::milliseconds kPassPatience{200};
 
 // What the kernel charges at once, on each processor: so far below its limit a group is full.
 constexpr std::uint64_t kFullMargin = 1 << 20;
@@ -129,8 +131,7 @@ void ControlGroup::remove_left_behind(const GroupPlace& place) {
       const auto owner = common::owner_of(std::string_view(name).substr(kPrefix.size()));
       if (!owner || common::life_of(*owner, self) != common::Life::kDead) continue;
       ControlGroup group({place.version, base, {}}, name);
-      group.end_processes();
-      group.remove();
+      group.end();
     }
   }
 }
@@ -216,16 +217,21 @@ std::vector<pid_t> ControlGroup::processes() const {
   return found;
 }
 
-void ControlGroup::end_processes() {
+std::vector<pid_t> ControlGroup::kill_processes() {
   static_cast<void>(limit_processes(0));  // nobody answers a kill with a new process
-  const std::string kill_file = memory_ + "/cgroup.kill";
-  const bool at_once = version_ == 2 && exists(kill_file);
+  if (version_ == 2) static_cast<void>(write_control(memory_ + "/cgroup.kill", "1"));  // not in every kernel
+  std::vector<pid_t> living = processes();
+  for (const pid_t pid : living) kill(pid, SIGKILL);
+  return living;
+}
+
+bool ControlGroup::end() {
   for (int pass = 0; pass < kMaxPasses; ++pass) {
-    const std::vector<pid_t> living = processes();
-    if (living.empty()) return;
-    if (at_once) static_cast<void>(write_control(kill_file, "1"));
-    kill_all(living);
+    const std::vector<pid_t> killed = kill_processes();
+    if (killed.empty()) break;
+    await_ends(killed, kPassPatience);
   }
+  return remove();
 }
 
 bool ControlGroup::remove() {

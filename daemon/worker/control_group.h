@@ -64,10 +64,12 @@ class ControlGroup {
   std::string full_processes_around() const;
 
   std::vector<pid_t> processes() const;
-  // Bounded; what hangs in the kernel stays.
-  void end_processes();
+  // One pass, without waiting: SIGKILL to all that are in it, which are returned.
+  std::vector<pid_t> kill_processes();
   // False: still in use.
   bool remove();
+  // Kills, waits (bounded; what hangs in the kernel stays) and removes.
+  bool end();
 
  private:
   explicit ControlGroup(const GroupPlace& place, std::string name);

@@ -52,7 +52,7 @@ class GroupBounds : public TreeBounds {
     return charged - std::min(charged, group_.file_bytes()) + shared_;
   }
 
-  void end_processes() override { group_.end_processes(); }
+  void kill_processes() override { group_.kill_processes(); }
 
  private:
   // Both counters rise in this group also when one around it is full.
@@ -106,7 +106,7 @@ Result<void> try_out(const GroupPlace& place) {
   }
   Result<void> tried = group->limit_memory(kProbeBytes);
   if (tried) tried = fill(*group, child);
-  group->end_processes();
+  group->kill_processes();
   kill(child, SIGKILL);  // when it was never moved
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -130,7 +130,9 @@ ControlGroups::ControlGroups(Delegation delegation) : delegation_(std::move(dele
   if (delegation_.place().version == 1) around_.emplace(delegation_.place().memory);
 }
 
-ControlGroups::~ControlGroups() { tidy(); }
+ControlGroups::~ControlGroups() {
+  for (ControlGroup& group : retired_) group.end();
+}
 
 std::string ControlGroups::description() const {
   const GroupPlace& place = delegation_.place();
@@ -159,12 +161,15 @@ std::unique_ptr<TreeBounds> ControlGroups::bounds_of(pid_t child) {
 }
 
 void ControlGroups::retire(ControlGroup group) {
-  group.end_processes();
+  group.kill_processes();
   if (!group.remove()) retired_.push_back(std::move(group));
 }
 
 bool ControlGroups::tidy() {
-  std::erase_if(retired_, [](ControlGroup& group) { return group.remove(); });
+  std::erase_if(retired_, [](ControlGroup& group) {
+    group.kill_processes();
+    return group.remove();
+  });
   return retired_.empty();
 }
 

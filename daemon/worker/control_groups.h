@@ -26,7 +26,7 @@ class ControlGroups : public Enforcement {
 
   // How often a group around had no memory left, if that can and need be counted.
   std::optional<std::uint64_t> exhaustions_around();
-  // A group whose tree has ended: removed now, or by a later tidy().
+  // A group whose tree has ended: what is left in it is killed. Removed now, or by a later tidy().
   void retire(ControlGroup group);
 
  private:

@@ -42,8 +42,8 @@ class TreeBounds {
   // The most that the tree held since its limit was set, beyond what samples show; 0: not known. Asked when its
   // processes have ended: pages of files that are still held then were in nobody's way, and are left out.
   virtual std::uint64_t peak_bytes() const = 0;
-  // Ends every process of the tree, wherever it has moved to.
-  virtual void end_processes() = 0;
+  // SIGKILL to every process of the tree, wherever it has moved to; does not wait for their ends.
+  virtual void kill_processes() = 0;
 };
 
 class Enforcement {

@@ -21,7 +21,7 @@ namespace jitc::worker {
 namespace {
 
 constexpr int kMaxPasses = 100;
-constexpr int kPassMilliseconds = 200;
+constexpr std::chrono::milliseconds kPassPatience{200};
 constexpr std::size_t kDataField = 5;  // of /proc/PID/statm: data + stack
 
 struct CloseDirectory {
@@ -113,32 +113,33 @@ TreeUse use_of_tree(pid_t root) {
   return use;
 }
 
-void kill_all(const std::vector<pid_t>& processes) {
-  std::vector<common::Fd> handles;
-  for (const pid_t pid : processes) {
-    handles.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    kill(pid, SIGKILL);
+std::vector<pid_t> kill_descendants(pid_t root) {
+  std::vector<pid_t> living = descendants(root);
+  // All are stopped before the first is killed, so that none answers a sibling's death with a new process.
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    for (const pid_t pid : living) kill(pid, signal);
   }
-  for (const common::Fd& handle : handles) {
-    pollfd ended{handle.get(), POLLIN, 0};
-    if (handle) poll(&ended, 1, kPassMilliseconds);
+  return living;
+}
+
+common::Fd end_of(pid_t pid) { return common::Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }
+
+void await_ends(const std::vector<pid_t>& processes, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (const pid_t pid : processes) {
+    const common::Fd end = end_of(pid);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd ended{end.get(), POLLIN, 0};
+    if (end) poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
   }
 }
 
 void end_descendants(pid_t root) {
   for (int pass = 0; pass < kMaxPasses; ++pass) {
-    const std::vector<pid_t> living = descendants(root);
-    if (living.empty()) return;
-    // All are stopped before the first is killed, so that none answers a sibling's death with a new process.
-    for (const pid_t pid : living) kill(pid, SIGSTOP);
-    kill_all(living);
+    const std::vector<pid_t> killed = kill_descendants(root);
+    if (killed.empty()) return;
+    await_ends(killed, kPassPatience);
   }
-}
-
-void end_tree(pid_t root) {
-  kill(root, SIGSTOP);
-  end_descendants(root);
-  kill(root, SIGKILL);
 }
 
 }  // namespace jitc::worker

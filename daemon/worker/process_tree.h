@@ -4,9 +4,12 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "common/files.h"
 
 namespace jitc::worker {
 
@@ -31,12 +34,15 @@ struct TreeUse {
 };
 TreeUse use_of_tree(pid_t root);
 
-// Kills them and waits until the kernel has ended them, by their pidfds, for 200 ms each at most.
-void kill_all(const std::vector<pid_t>& processes);
-// SIGKILL to every descendant until none is left (bounded). The root must be this process or be stopped, lest it make
-// new ones meanwhile.
+// What kills does not wait: a process may hang in the kernel for as long as it likes.
+// One pass: SIGKILL to every living descendant, which are returned; the last is gone when a pass finds none. The root
+// must be this process or be stopped, lest it make new ones meanwhile.
+std::vector<pid_t> kill_descendants(pid_t root);
+// Readable when the process ends; empty: it is gone.
+common::Fd end_of(pid_t pid);
+// Waits until they have ended, not longer than `patience` altogether.
+void await_ends(const std::vector<pid_t>& processes, std::chrono::milliseconds patience);
+// Passes until no descendant is left (bounded), with waits.
 void end_descendants(pid_t root);
-// Stops the root, ends its descendants, then the root itself; the caller reaps it.
-void end_tree(pid_t root);
 
 }  // namespace jitc::worker

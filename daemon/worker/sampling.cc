@@ -14,7 +14,7 @@ class SampledBounds : public TreeBounds {
   }
   std::uint64_t peak_bytes() const override { return 0; }
   // What walks the tree ends it: the worker.
-  void end_processes() override {}
+  void kill_processes() override {}
 
  private:
   std::uint64_t limit_ = 0;

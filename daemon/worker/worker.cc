@@ -28,6 +28,8 @@ using common::Fd;
 using common::Result;
 using std::chrono::milliseconds;
 
+constexpr int kLastPasses = 25;
+constexpr milliseconds kLastPatience{200};
 constexpr std::uint32_t kReadable = EPOLLIN;
 
 std::unexpected<common::Error> broken(const char* what) {
@@ -49,10 +51,11 @@ Worker::Worker(Fd daemon, WorkerOptions options)
       processors_(processors()) {}
 
 Worker::~Worker() {
-  for (auto& [pid, member] : members_) {
-    end_tree(pid);
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+  // What hangs in the kernel is left to the daemon, or to init.
+  for (auto& [pid, member] : members_) kill(pid, SIGSTOP);
+  for (int pass = 0; pass < kLastPasses && !members_.empty(); ++pass) {
+    for (auto& [pid, member] : members_) await_ends({kill_tree(member)}, kLastPatience);
+    std::erase_if(members_, [](const auto& member) { return waitpid(member.first, nullptr, WNOHANG) != 0; });
   }
 }
 
@@ -123,8 +126,15 @@ Result<void> Worker::wait_once() {
       done = tick();
     } else {
       // A child may have been buried by an earlier event of this round.
-      const auto member = std::ranges::find_if(members_, [fd](auto& m) { return m.second.child.channel.get() == fd; });
-      if (member != members_.end()) done = hear(member->second);
+      const auto member = std::ranges::find_if(members_, [fd](auto& m) {
+        return m.second.child.channel.get() == fd || (m.second.running && m.second.running->killed_end.get() == fd);
+      });
+      if (member == members_.end()) continue;
+      if (member->second.child.channel.get() != fd) {
+        end_more(member->second);
+      } else {
+        done = hear(member->second);
+      }
     }
     if (!done) return done;
   }
@@ -162,7 +172,12 @@ Result<void> Worker::tick() {
     release_spares();
   }
   for (auto& [pid, member] : members_) {
-    if (member.running && !member.running->answered) sample(pid, member);
+    if (!member.running || member.running->answered) continue;
+    if (member.running->ending == Ending::kNone) {
+      sample(pid, member);
+    } else {
+      end_more(member);
+    }
   }
   untidy_ = !enforcement_->tidy();
   auto reported = report_usage();

@@ -52,6 +52,9 @@ class Worker {
     std::chrono::milliseconds ran{0}, stalled{0};
     Ending ending = Ending::kNone;
     std::optional<Breach> breach;
+    // What the worker kills may hang in the kernel: passes that found it living, and the end that it waits for.
+    int kill_passes = 0;
+    common::Fd killed_end;
     bool answered = false;
   };
   struct Member {
@@ -101,6 +104,8 @@ class Worker {
   void sample(pid_t pid, Member& member);
   common::Result<void> report_usage();
   void end_job(Member& member, Ending ending);
+  pid_t kill_tree(Member& member);
+  void end_more(Member& member);
   void arm_timer();
   std::size_t running_count() const;
   std::size_t spare_count() const;

@@ -170,7 +170,10 @@ Result<void> Worker::bury(Member member, int status) {
 // Children that are not ours came from a supervisor that was killed; nobody waits for them.
 void Worker::end_strays() {
   for (const pid_t pid : children_of(getpid())) {
-    if (!members_.contains(pid)) end_tree(pid);
+    if (members_.contains(pid)) continue;
+    kill(pid, SIGSTOP);
+    kill_descendants(pid);  // what they left comes here with their ends
+    kill(pid, SIGKILL);
   }
 }
 

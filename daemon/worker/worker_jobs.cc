@@ -1,8 +1,10 @@
 // The worker's jobs: the daemon's commands, which child takes a job and when, its answer.
 #include <fcntl.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <utility>
 
 #include "daemon/worker/job.h"
@@ -16,6 +18,8 @@ using common::ErrorKind;
 using common::Fd;
 using common::Result;
 
+// After so many passes the log says that a killed process does not end.
+constexpr int kTellingPasses = 50;
 // What one job takes of this process's descriptors: its own, a directory, the child's channel and log.
 constexpr int kJobDescriptors = 8;
 constexpr int kChildDescriptors = 2;
@@ -156,8 +160,30 @@ Result<void> Worker::answer(Running& running, Finished finished, Fd elf) {
 void Worker::end_job(Member& member, Ending ending) {
   if (member.running->answered || member.running->ending != Ending::kNone) return;
   member.running->ending = ending;
-  end_tree(member.child.pid);
-  member.bounds->end_processes();
+  kill(member.child.pid, SIGSTOP);
+  end_more(member);
+}
+
+// One pass. The root goes last, so that whatever is left stays in its tree, and the job is not answered before. One of
+// those that were killed.
+pid_t Worker::kill_tree(Member& member) {
+  const std::vector<pid_t> killed = kill_descendants(member.child.pid);
+  if (!killed.empty()) return killed.back();
+  member.bounds->kill_processes();
+  kill(member.child.pid, SIGKILL);
+  return member.child.pid;
+}
+
+// The next pass comes with the end of a process, or with the next tick.
+void Worker::end_more(Member& member) {
+  Running& running = *member.running;
+  const pid_t killed = kill_tree(member);
+  if (running.killed_end) (void)watch(running.killed_end.get(), 0, EPOLL_CTL_DEL);
+  running.killed_end = end_of(killed);
+  if (running.killed_end) (void)watch(running.killed_end.get(), EPOLLIN, EPOLL_CTL_ADD);
+  if (++running.kill_passes != kTellingPasses) return;
+  std::fprintf(stderr, "jitc-worker: job %llu keeps its slot: process %d was killed but does not end\n",
+               static_cast<unsigned long long>(running.start.job()), killed);
 }
 
 }  // namespace jitc::worker

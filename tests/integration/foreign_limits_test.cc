@@ -17,6 +17,7 @@
 #include "common/files.h"
 #include "common/text.h"
 #include "daemon/worker/control_group.h"
+#include "daemon/worker/process_tree.h"
 #include "tests/support/process.h"
 #include "tests/support/worker_client.h"
 
@@ -48,7 +49,9 @@ class Group {
   Group(const Group&) = delete;
   ~Group() {
     leave();
-    if (!path_.empty()) rmdir(path_.c_str());
+    if (path_.empty()) return;
+    static_cast<void>(worker::write_control(path_ + "/freezer.state", "THAWED"));  // of that controller only
+    rmdir(path_.c_str());
   }
   explicit operator bool() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
@@ -171,6 +174,36 @@ TEST_F(ForeignLimitTest, ProcessesOfTheJob) {
   EXPECT_EQ(worker_->compile(orders({"swarm 5", "complain", "exit 1"}), fake(256 * kMiB)).finished.outcome(),
             Finished::INVALID_SOURCE);
   worker_.reset();
+}
+
+// By control groups and by sampling.
+class HangingTest : public ForeignLimitTest, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, HangingTest, ::testing::Values("1", "0"),
+                         [](const auto& one) { return *one.param == '1' ? "Groups" : "Sampling"; });
+
+// As in a call to a file server that does not answer.
+TEST_P(HangingTest, AProcessThatCannotBeKilledKeepsItsSlotAndHoldsUpNobody) {
+  const Group frozen("freezer");
+  if (!frozen) GTEST_SKIP() << "no freezer group of version 1 here";
+  worker_ = std::make_unique<WorkerClient>(WorkerClient::Setup{.options = {"--control-groups", GetParam()}});
+  const std::uint64_t job =
+      worker_->start(orders({"fork", "note " + place("begun"), "hold " + place("never")}), fake(256 * kMiB));
+  const pid_t supervisor = worker_->wait_started(job);
+  while (!std::filesystem::exists(place("begun"))) worker_->next();
+  for (const pid_t pid : worker::descendants(supervisor)) {
+    ASSERT_TRUE(frozen.set("cgroup.procs", static_cast<std::uint64_t>(pid)));
+  }
+  ASSERT_TRUE(worker::write_control(frozen.path() + "/freezer.state", "FROZEN"));
+  worker_->cancel(job);
+  const std::uint64_t other = worker_->start("int f(void) { return 1; }", WorkerClient::request());
+  common::Fd module;
+  v1::WorkerReport report;
+  while (!report.has_finished()) report = worker_->next(&module);
+  EXPECT_EQ(report.finished().job(), other);
+  EXPECT_FALSE(worker::descendants(supervisor).empty());
+  ASSERT_TRUE(worker::write_control(frozen.path() + "/freezer.state", "THAWED"));
+  EXPECT_EQ(worker_->wait_finished(job).finished.outcome(), Finished::CANCELLED);
+  EXPECT_TRUE(worker_->wait_alone());
 }
 
 // By control groups and by sampling; an external compiler and the embedded one.

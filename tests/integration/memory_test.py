@@ -55,7 +55,7 @@ def check_variants(node, around):
     assert stats["compiles_started"] == VARIANTS and stats["retries"] == 0 and stats["out_of_memory"] == 0, stats
 
 
-def check_surprises(node, compiler):
+def check_surprises(node, compiler, around):
     """Small sources whose compiler takes more than the 199 MiB that they are given at first, or more than there is."""
     def source(name, megabytes):
         return node.write(name, f"// fakecc: fork\n// fakecc: allocate {megabytes}M\nint {name[:-2]}(void) {{ return 1; }}\n")
@@ -65,6 +65,7 @@ def check_surprises(node, compiler):
     (code, answer), = submit_all(node, [f"--cc={compiler}"], [source("more.c", 228)])
     assert code == 0, answer
     assert node.stats()["retries"] - before["retries"] == 1, node.stats()
+    around.begin()
     beyond, *others = submit_all(node, [f"--cc={compiler}"], [
         source("beyond.c", 600), source("one.c", 1), source("two.c", 1), source("three.c", 1)])
     stats = node.stats()
@@ -74,7 +75,9 @@ def check_surprises(node, compiler):
     error = beyond[1]["error"]
     assert error["tries"] == 2 and 0 < error["budget_bytes"] <= BUDGET <= SLACK * error["needed_bytes"], error
     assert stats["out_of_memory"] - before["out_of_memory"] == 1, stats
-    assert stats["memory_peak_bytes"] <= SLACK * BUDGET or node.environment["JITC_CGROUP"] == "0", stats
+    # The daemon's figure has pages in it that compiles share with each other: here, where the limit is met, too many.
+    peak = around.peak()
+    assert peak is None or peak <= SLACK * BUDGET or node.environment["JITC_CGROUP"] == "0", peak
     assert stats["running"] == 0 and stats["memory_reserved_bytes"] == 0, stats
     print(f"surprises: 228 MiB ended well, 600 MiB is {error['kind']}: {error['message']}")
 
@@ -180,7 +183,7 @@ def main():
             print("SKIPPED: no control group can be made here")
             return 77
         check_variants(node, around)
-        check_surprises(node, compiler)
+        check_surprises(node, compiler, around)
         plain = plain_compilers(node.scratch)
     if isinstance(plain, str):
         print(f"plain gcc: not tried: {plain}")
