@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "common/utf8.h"
 #include "daemon/worker/limits.h"
 
 namespace jitc::worker {
@@ -91,7 +93,35 @@ std::string shortened(std::string_view text, std::size_t limit) {
   return std::string(text.substr(0, limit)) + "... (" + std::to_string(text.size() - limit) + " more bytes)";
 }
 
+void make_texts_valid(google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const bool is_text = field->type() == FieldDescriptor::TYPE_STRING;
+    if (!is_text && field->type() != FieldDescriptor::TYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      if (is_text) {
+        reflection.SetString(&message, field, common::valid_utf8(reflection.GetString(message, field)));
+      } else {
+        make_texts_valid(*reflection.MutableMessage(&message, field));
+      }
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+      if (is_text) {
+        const std::string text = reflection.GetRepeatedString(message, field, i);
+        reflection.SetRepeatedString(&message, field, i, common::valid_utf8(text));
+      } else {
+        make_texts_valid(*reflection.MutableRepeatedMessage(&message, field, i));
+      }
+    }
+  }
+}
+
 void fit_into_datagram(Finished& finished) {
+  make_texts_valid(finished);
   finished.set_message(shortened(finished.message(), kMaxTextBytes));
   finished.set_evidence(shortened(finished.evidence(), kMaxTextBytes));
   std::string log = shortened(finished.log(), kMaxLogBytes);

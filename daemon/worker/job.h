@@ -49,7 +49,12 @@ bool names_machine(const v1::WorkerCommand::Start& start);
 // The text cut to `limit` bytes, with a word about what was cut.
 std::string shortened(std::string_view text, std::size_t limit);
 
-// Cuts log, diagnostics and functions so that the message fits a datagram; what was cut is said in the log.
+// Compilers, sources and paths have any bytes in their texts; a message with one that is no UTF-8 cannot be read. Every
+// string in the message becomes valid (common::valid_utf8).
+void make_texts_valid(google::protobuf::Message& message);
+
+// Makes its texts valid and cuts log, diagnostics and functions so that the message fits a datagram; what was cut is
+// said in the log.
 void fit_into_datagram(Finished& finished);
 
 }  // namespace jitc::worker

@@ -69,6 +69,8 @@ Finished verdict(const End& end) {
                      "the compile took more than " + std::to_string(kTimePerCpuTime) + " times its CPU limit of " +
                          std::to_string(end.start.cpu_seconds()) + " s",
                      "sampled: it used " + std::to_string(end.cpu_seconds) + " s of CPU time");
+  } else if (end.ending == Ending::kUnreadable) {
+    outcome = failed(Finished::CRASHED, "the compile child sent what cannot be read, and was ended by jitc");
   } else if (end.breach && (!end.breach->outside || !says_why(status))) {
     outcome = outcome_of(*end.breach);
   } else if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRefusedMemory) {

@@ -15,7 +15,7 @@ namespace jitc::worker {
 inline constexpr std::uint32_t kTimePerCpuTime = 10;
 
 // What the worker ended it for.
-enum class Ending { kNone, kCancelled, kBreach, kStalled, kCpuTime, kTime };
+enum class Ending { kNone, kCancelled, kBreach, kStalled, kCpuTime, kTime, kUnreadable };
 
 struct End {
   const v1::WorkerCommand::Start& start;

@@ -103,6 +103,7 @@ Result<void> Worker::announce() {
   v1::WorkerReport report;
   *report.mutable_ready() = describe_host();
   report.mutable_ready()->set_enforcement(enforcement_->description());
+  make_texts_valid(report);
   return outbox_.send(report);
 }
 

@@ -96,7 +96,11 @@ Result<void> Worker::take_report(Member& member, bool& closed) {
   auto datagram = receive_datagram(member.child.channel.get());
   if (datagram && datagram->state == Datagram::State::kNothingYet) return {};
   v1::WorkerReport report;
-  closed = !datagram || datagram->state == Datagram::State::kClosed || !report.ParseFromString(datagram->bytes);
+  closed = !datagram || datagram->state == Datagram::State::kClosed;
+  if (!closed && !report.ParseFromString(datagram->bytes)) {
+    closed = true;
+    if (member.running) end_job(member, Ending::kUnreadable);
+  }
   if (closed) return {};
   if (report.has_ready()) {
     member.is_ready = true;

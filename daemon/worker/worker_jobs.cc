@@ -147,6 +147,7 @@ Result<void> Worker::answer(Running& running, Finished finished, Fd elf) {
   running.answered = true;
   if (!running.start.compiler_path().empty()) workspace_.remove(running.start.job());
   v1::WorkerReport report;
+  make_texts_valid(finished);
   finished.set_job(running.start.job());
   finished.set_seconds(std::chrono::duration<double>(Clock::now() - running.started).count());
   finished.set_peak_bytes(std::max<std::uint64_t>(finished.peak_bytes(), running.peak_bytes));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
@@ -14,6 +15,7 @@
 
 #include "client/graph/emit.h"
 #include "common/owner.h"
+#include "daemon/worker/channel.h"
 #include "daemon/worker/compiler_text.h"
 #include "tests/support/worker_client.h"
 
@@ -253,6 +255,39 @@ TEST_F(ExternalCompilerTest, WordsOfTheSourceDecideNothing) {
     EXPECT_EQ(answer.finished.outcome(), Finished::INVALID_SOURCE) << line << answer.finished.DebugString();
     EXPECT_THAT(answer.finished.message(), HasSubstr("undeclared"));
   }
+}
+
+TEST_F(ExternalCompilerTest, WordsMayBeOfAnyEncoding) {
+  std::filesystem::create_directory(place("root"));
+  std::ofstream(place("root/latin.h")) << "#error caf\xe9 \xff\n";
+  for (const char* compiler : {"", "/usr/bin/gcc"}) {
+    auto start = WorkerClient::request();
+    start.set_compiler_path(compiler);
+    start.add_include_roots(place("root"));
+    const Answer answer = worker_.compile("#include \"" + place("root/latin.h") + "\"\n", start);
+    EXPECT_EQ(answer.finished.outcome(), Finished::INVALID_SOURCE) << compiler << answer.finished.DebugString();
+    EXPECT_THAT(answer.finished.message() + answer.finished.log(), HasSubstr("caf"));
+  }
+  const Answer answer = worker_.compile(orders({"latin", "exit 1"}), fake());
+  EXPECT_EQ(answer.finished.outcome(), Finished::INVALID_SOURCE) << answer.finished.DebugString();
+  EXPECT_EQ(answer.finished.message(), "caf?");
+  ASSERT_EQ(answer.finished.diagnostics_size(), 1);
+  EXPECT_EQ(answer.finished.diagnostics(0).excerpt(), "    1 | caf? \xc3\xa9");
+}
+
+TEST_F(ExternalCompilerTest, AnEndByTheWorkerIsCalledSo) {
+  const std::uint64_t job = worker_.start(orders({"note " + place("reached"), "hold " + place("never")}), fake());
+  const pid_t supervisor = worker_.wait_started(job);
+  wait_for_file("reached");
+  constexpr int kChannel = 3;
+  const common::Fd handle(static_cast<int>(syscall(SYS_pidfd_open, supervisor, 0)));
+  const common::Fd channel(static_cast<int>(syscall(SYS_pidfd_getfd, handle.get(), kChannel, 0)));
+  if (!channel) GTEST_SKIP() << "descriptors of other processes are out of reach here";
+  ASSERT_TRUE(worker::send_datagram(channel.get(), "\xff"));
+  const Finished finished = worker_.wait_finished(job).finished;
+  EXPECT_EQ(finished.outcome(), Finished::CRASHED);
+  EXPECT_THAT(finished.message(), HasSubstr("cannot be read, and was ended by jitc"));
+  EXPECT_TRUE(worker_.wait_alone());
 }
 
 TEST_F(ExternalCompilerTest, PlacesAreThoseOfTheSource) {

@@ -12,6 +12,7 @@
 //   // fakecc: spin                uses CPU time for ever
 //   // fakecc: print 10M           writes that much noise
 //   // fakecc: complain            says that there is an error
+//   // fakecc: latin               the same with bytes that are no UTF-8
 //   // fakecc: crash 11            ends itself by a signal
 //   // fakecc: exit 3              ends with this status, without a module
 //   // fakecc: half                compiles, then cuts the module in half
@@ -206,6 +207,7 @@ int main(int count, char** arguments) {
     if (order.verb == "spin") spin();
     if (order.verb == "print") print_noise(bytes_of(order.object));
     if (order.verb == "complain") std::fputs("source.c:1:1: error: of words alone\n", stderr);
+    if (order.verb == "latin") std::fputs("source.c:1:1: error: caf\xe9\n    1 | caf\xe9 \xc3\xa9\n", stderr);
     if (order.verb == "crash") raise(std::atoi(order.object.c_str()));
     if (order.verb == "exit") return std::atoi(order.object.c_str());
     if (order.verb == "half") return compile_and_cut(count, arguments);
