@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -50,6 +51,10 @@ std::uint64_t number_in(std::string_view text) {
 
 std::uint64_t field(const std::string& path, std::string_view name) {
   return common::field_number(read_control(path), name).value_or(0);
+}
+
+bool is_in(const std::vector<pid_t>& processes, pid_t pid) {
+  return std::ranges::find(processes, pid) != processes.end();
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -221,7 +226,9 @@ std::vector<pid_t> ControlGroup::kill_processes() {
   static_cast<void>(limit_processes(0));  // nobody answers a kill with a new process
   if (version_ == 2) static_cast<void>(write_control(memory_ + "/cgroup.kill", "1"));  // not in every kernel
   std::vector<pid_t> living = processes();
-  for (const pid_t pid : living) kill(pid, SIGKILL);
+  for (const pid_t pid : living) {
+    signal_if(pid, SIGKILL, [&] { return is_in(processes(), pid); });
+  }
   return living;
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -65,6 +66,35 @@ std::uint64_t cpu_ticks_of(pid_t pid) {
   return used;
 }
 
+pid_t parent_of(pid_t pid) {
+  const std::string status = read_proc(pid, "stat");
+  const std::size_t end = status.rfind(") ");
+  const std::vector<std::uint64_t> fields = numbers_in(std::string_view(status).substr(std::min(end, status.size())));
+  return fields.empty() ? 0 : static_cast<pid_t>(fields.front());
+}
+
+struct Process {
+  pid_t pid, parent;
+};
+
+// The living ones.
+std::vector<Process> tree_below(pid_t root) {
+  std::vector<Process> found;
+  const auto add_children = [&found](pid_t parent) {
+    for (const pid_t child : children_of(parent)) found.push_back({child, parent});
+  };
+  add_children(root);
+  for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i].pid);
+  std::erase_if(found, [](const Process& process) { return !is_alive(process.pid); });
+  return found;
+}
+
+std::vector<pid_t> ids_of(const std::vector<Process>& processes) {
+  std::vector<pid_t> ids;
+  for (const Process& process : processes) ids.push_back(process.pid);
+  return ids;
+}
+
 }  // namespace
 
 Memory memory_of(pid_t pid) {
@@ -88,15 +118,7 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-std::vector<pid_t> descendants(pid_t root) {
-  std::vector<pid_t> found = children_of(root);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const std::vector<pid_t> next = children_of(found[i]);
-    found.insert(found.end(), next.begin(), next.end());
-  }
-  std::erase_if(found, [](pid_t pid) { return !is_alive(pid); });
-  return found;
-}
+std::vector<pid_t> descendants(pid_t root) { return ids_of(tree_below(root)); }
 
 TreeUse use_of_tree(pid_t root) {
   static const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -114,12 +136,28 @@ TreeUse use_of_tree(pid_t root) {
 }
 
 std::vector<pid_t> kill_descendants(pid_t root) {
-  std::vector<pid_t> living = descendants(root);
+  const std::vector<Process> living = tree_below(root);
   // All are stopped before the first is killed, so that none answers a sibling's death with a new process.
   for (const int signal : {SIGSTOP, SIGKILL}) {
-    for (const pid_t pid : living) kill(pid, signal);
+    for (const Process& process : living) {
+      signal_if(process.pid, signal, [&] {
+        const pid_t parent = parent_of(process.pid);
+        return parent == process.parent || parent == root;  // an orphan's
+      });
+    }
   }
-  return living;
+  return ids_of(living);
+}
+
+void signal_if(pid_t pid, int signal, const std::function<bool()>& is_it) {
+  const common::Fd process = end_of(pid);
+  const bool gone = !process && errno == ESRCH;
+  if (gone || !is_it()) return;
+  if (process) {
+    syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0);
+  } else {
+    kill(pid, signal);  // no descriptor is left: better than none
+  }
 }
 
 common::Fd end_of(pid_t pid) { return common::Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))); }

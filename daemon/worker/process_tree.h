@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "common/files.h"
@@ -33,6 +34,10 @@ struct TreeUse {
   double cpu_seconds = 0;
 };
 TreeUse use_of_tree(pid_t root);
+
+// Sends the signal to the process that had this id and for which `is_it` held then: ids are given to others, what holds
+// the process (a pidfd) is not.
+void signal_if(pid_t pid, int signal, const std::function<bool()>& is_it);
 
 // What kills does not wait: a process may hang in the kernel for as long as it likes.
 // One pass: SIGKILL to every living descendant, which are returned; the last is gone when a pass finds none. The root

@@ -1,0 +1,82 @@
+// A tree of processes as the worker sees and ends it.
+#include "daemon/worker/process_tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+namespace jitc::worker {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A child that does something and then waits for its end; it is there when what it does is done.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& act) {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      act();
+      say(ends[1]);
+      for (;;) pause();
+    }
+    close(ends[1]);
+    char done = 0;
+    EXPECT_EQ(read(ends[0], &done, 1), 1);
+    close(ends[0]);
+  }
+  Child(const Child&) = delete;
+  ~Child() {
+    kill(pid_, SIGKILL);
+    if (!reaped_) waitpid(pid_, nullptr, 0);
+  }
+  static void say(int fd) { static_cast<void>(!write(fd, "x", 1)); }
+  pid_t pid() const { return pid_; }
+  int status() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    reaped_ = true;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  bool reaped_ = false;
+};
+
+TEST(ProcessTree, ASignalReachesOnlyTheProcessThatIsMeant) {
+  Child child([] {});
+  signal_if(child.pid(), SIGKILL, [] { return false; });
+  EXPECT_EQ(waitpid(child.pid(), nullptr, WNOHANG), 0);
+  signal_if(child.pid(), SIGTERM, [] { return true; });
+  const int status = child.status();
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST(ProcessTree, APassKillsAllBelowTheRoot) {
+  Child root([] {
+    if (fork() > 0) return;
+    if (fork() >= 0) {
+      for (;;) pause();
+    }
+  });
+  kill(root.pid(), SIGSTOP);
+  // A pass may come before the grandchild is made.
+  for (std::vector<pid_t> killed; !(killed = kill_descendants(root.pid())).empty();) {
+    await_ends(killed, std::chrono::seconds(60));
+  }
+  EXPECT_THAT(descendants(root.pid()), ElementsAre());
+  EXPECT_EQ(waitpid(root.pid(), nullptr, WNOHANG), 0);
+}
+
+}  // namespace
+}  // namespace jitc::worker
