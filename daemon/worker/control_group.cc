@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <ranges>
 #include <utility>
 
@@ -73,14 +74,20 @@ bool met_memory_limit(int version, const std::string& directory) {
   return field(exists(local) ? local : directory + "/" + files.events, "oom") > 0;
 }
 
-// The innermost directory around `directory` for which `is_full`, as long as they are groups with the file `limit`.
-template <class IsFull>
-std::string innermost_around(const std::string& directory, const char* limit, IsFull is_full) {
-  for (fs::path at = fs::path(directory).parent_path(); exists(at / limit); at = at.parent_path()) {
-    if (is_full(at.string())) return at;
-  }
-  return {};
+// The directories around `directory`, innermost first, as long as they are groups with the file `limit`.
+std::vector<std::string> groups_around(const std::string& directory, const char* limit) {
+  std::vector<std::string> groups;
+  for (fs::path at = fs::path(directory).parent_path(); exists(at / limit); at = at.parent_path()) groups.push_back(at);
+  return groups;
 }
+
+std::string first_of(const std::vector<std::string>& groups, const std::function<bool(const std::string&)>& is_full) {
+  const auto found = std::ranges::find_if(groups, is_full);
+  return found == groups.end() ? std::string() : *found;
+}
+
+// For this group's own limit, by kernels that count so.
+std::uint64_t forks_refused_by(const std::string& group) { return field(group + "/pids.events.local", "max"); }
 
 }  // namespace
 
@@ -183,12 +190,24 @@ std::uint64_t ControlGroup::file_bytes() const {
 bool ControlGroup::met_memory_limit() const { return worker::met_memory_limit(version_, memory_); }
 
 std::string ControlGroup::full_memory_around() const {
-  return innermost_around(memory_, files_of(version_).limit,
-                          [this](const std::string& group) { return worker::met_memory_limit(version_, group); });
+  return first_of(groups_around(memory_, files_of(version_).limit),
+                  [this](const std::string& group) { return worker::met_memory_limit(version_, group); });
 }
 
 std::uint64_t ControlGroup::refused_processes() const {
   return pids_.empty() ? 0 : field(pids_ + "/pids.events", "max");
+}
+
+void ControlGroup::watch_around() {
+  around_.clear();
+  if (pids_.empty()) return;
+  for (const std::string& group : groups_around(pids_, "pids.max")) around_.push_back({group, forks_refused_by(group)});
+}
+
+std::string ControlGroup::refusing_around() const {
+  const auto found = std::ranges::find_if(
+      around_, [](const Refused& before) { return forks_refused_by(before.group) > before.forks; });
+  return found == around_.end() ? std::string() : found->group;
 }
 
 std::optional<std::uint64_t> ControlGroup::peak_processes() const {
@@ -197,7 +216,7 @@ std::optional<std::uint64_t> ControlGroup::peak_processes() const {
 }
 
 std::string ControlGroup::full_processes_around() const {
-  return innermost_around(pids_, "pids.max", [](const std::string& group) {
+  return first_of(groups_around(pids_, "pids.max"), [](const std::string& group) {
     const std::string peak = group + "/pids.peak";
     return is_met(group + "/pids.max", exists(peak) ? peak : group + "/pids.current", 0);
   });

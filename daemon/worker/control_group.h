@@ -51,9 +51,12 @@ class ControlGroup {
   std::uint64_t file_bytes() const;
   std::uint64_t peak_bytes() const;  // 0: the kernel is too old to say
   // Processes of this group that the kernel killed for want of memory, and forks that it refused: for this group's
-  // limit, or for that of one around it.
+  // limit, or for that of one around it. Kernels from 6.11 count a fork where the limit was (version 2).
   std::uint64_t memory_kills() const;
   std::uint64_t refused_processes() const;
+  // The innermost group around this one that has refused forks since watch_around(), by such a kernel; empty: none.
+  void watch_around();
+  std::string refusing_around() const;
   // Was it this group's own limit?
   bool met_memory_limit() const;
   std::optional<std::uint64_t> peak_processes() const;  // nothing: the kernel does not count them
@@ -75,8 +78,15 @@ class ControlGroup {
   explicit ControlGroup(const GroupPlace& place, std::string name);
   std::vector<std::string> directories() const;
 
+  // How many forks a group had refused.
+  struct Refused {
+    std::string group;
+    std::uint64_t forks;
+  };
+
   int version_;
   std::string memory_, pids_;
+  std::vector<Refused> around_;  // innermost first
 };
 
 // One write, as the kernel wants it. The error names the file.

@@ -28,6 +28,7 @@ class GroupBounds : public TreeBounds {
   void limit_memory(std::uint64_t bytes, const TreeUse& use) override {
     const std::uint64_t charged = group_.held_bytes();
     exhaustions_before_ = owner_.exhaustions_around();
+    group_.watch_around();
     shared_ = use.resident_bytes - std::min(use.resident_bytes, charged);
     if (bytes == 0) return;
     const std::uint64_t growth = std::max(kLeastGrowth, bytes - std::min(bytes, use.resident_bytes));
@@ -69,9 +70,16 @@ class GroupBounds : public TreeBounds {
     const auto exhaustions = owner_.exhaustions_around();
     return exhaustions ? exhaustions != exhaustions_before_ : !group_.full_memory_around().empty();
   }
+  // Anybody's fork may have been refused there: it matters only if this compile failed.
+  std::optional<Breach> processes_breach_around() const {
+    const std::string around = group_.refusing_around();
+    if (around.empty()) return std::nullopt;
+    return Breach{Breach::Of::kProcesses, "control group: " + around + "/pids.events.local: max has risen", true,
+                  around};
+  }
   std::optional<Breach> processes_breach(const TreeUse& use) const {
     const std::uint64_t refused = group_.refused_processes();
-    if (refused == 0) return std::nullopt;
+    if (refused == 0) return processes_breach_around();
     const std::uint64_t peak = group_.peak_processes().value_or(use.processes + kProcessesUnseen);
     Breach breach{Breach::Of::kProcesses, "control group: pids.events: max " + std::to_string(refused) +
                                               "; processes and threads at most: " + std::to_string(peak)};
@@ -82,7 +90,7 @@ class GroupBounds : public TreeBounds {
 
   ControlGroups& owner_;
   ControlGroup group_;
-  std::uint64_t shared_ = 0;             // resident in the tree, but charged elsewhere
+  std::uint64_t shared_ = 0;  // resident in the tree, but charged elsewhere
   std::optional<std::uint64_t> exhaustions_before_;
   std::unique_ptr<TreeBounds> sampled_;  // when the kernel refused this group's limit
 };
