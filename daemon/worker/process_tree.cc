@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,6 +74,9 @@ pid_t parent_of(pid_t pid) {
   return fields.empty() ? 0 : static_cast<pid_t>(fields.front());
 }
 
+// As between vfork and exec. False also where the kernel does not say.
+bool share_memory(pid_t one, pid_t other) { return syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0; }
+
 struct Process {
   pid_t pid, parent;
 };
@@ -122,15 +126,16 @@ std::vector<pid_t> descendants(pid_t root) { return ids_of(tree_below(root)); }
 
 TreeUse use_of_tree(pid_t root) {
   static const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  std::vector<pid_t> tree = descendants(root);
-  tree.push_back(root);
+  std::vector<Process> tree = tree_below(root);
+  tree.push_back({root, 0});
   TreeUse use;
   use.processes = tree.size();
-  for (const pid_t pid : tree) {
+  for (const auto& [pid, parent] : tree) {
+    use.cpu_seconds += static_cast<double>(cpu_ticks_of(pid)) / ticks;
+    if (parent != 0 && share_memory(pid, parent)) continue;
     const Memory memory = memory_of(pid);
     use.resident_bytes += memory.resident;
     use.anonymous_bytes += memory.anonymous;
-    use.cpu_seconds += static_cast<double>(cpu_ticks_of(pid)) / ticks;
   }
   return use;
 }

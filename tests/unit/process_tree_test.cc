@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/kcmp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +62,34 @@ TEST(ProcessTree, ASignalReachesOnlyTheProcessThatIsMeant) {
   const int status = child.status();
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+// Between vfork and exec.
+TEST(ProcessTree, MemoryThatTwoProcessesHaveTogetherCountsOnce) {
+  if (syscall(SYS_kcmp, getpid(), getpid(), KCMP_VM, 0, 0) != 0) GTEST_SKIP() << "the kernel does not compare memory";
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t root = fork();
+  if (root == 0) {
+    const pid_t pid = vfork();
+    if (pid == 0) {
+      Child::say(told[1]);
+      for (;;) pause();
+    }
+    _exit(0);
+  }
+  char begun = 0;
+  ASSERT_EQ(read(told[0], &begun, 1), 1);
+  const TreeUse use = use_of_tree(root);
+  const Memory memory = memory_of(root);
+  const std::vector<pid_t> below = descendants(root);
+  ASSERT_EQ(below.size(), 1u);
+  kill(below.front(), SIGKILL);
+  waitpid(root, nullptr, 0);
+  for (const int end : told) close(end);
+  EXPECT_EQ(use.processes, 2u);
+  EXPECT_EQ(use.resident_bytes, memory.resident);
+  EXPECT_EQ(use.anonymous_bytes, memory.anonymous);
 }
 
 TEST(ProcessTree, APassKillsAllBelowTheRoot) {
