@@ -5,17 +5,23 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "common/owner.h"
+#include "daemon/worker/process_tree.h"
 
 namespace jitc::worker {
 namespace {
 
 namespace fs = std::filesystem;
 using common::ErrorKind;
+
+constexpr std::chrono::milliseconds kEndPatience{1000};
 
 std::string temporary_directory() {
   const char* configured = std::getenv("TMPDIR");
@@ -34,6 +40,25 @@ bool is_left_over(const fs::path& path, const common::Owner& self) {
   return owner && common::life_of(*owner, self) == common::Life::kDead;
 }
 
+bool is_within(const std::string& process, const std::string& directory) {
+  std::error_code error;  // gone, or of another user
+  return fs::read_symlink("/proc/" + process + "/cwd", error).string().starts_with(directory + "/");
+}
+
+// Compilers work in a directory of their own below it. Those of a worker that was killed together with its daemon have
+// nobody else who ends them.
+void end_processes_within(const std::string& directory) {
+  std::vector<pid_t> killed;
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789") != name.npos || !is_within(name, directory)) continue;
+    killed.push_back(std::atoi(name.c_str()));
+    signal_if(killed.back(), SIGKILL, [&] { return is_within(name, directory); });
+  }
+  await_ends(killed, kEndPatience);
+}
+
 void remove_tree(const fs::path& path) {
   std::error_code ignored;  // what cannot be removed now is tried again by the next worker
   fs::remove_all(path, ignored);
@@ -47,7 +72,9 @@ Workspace::Workspace() {
   std::error_code error;
   for (fs::directory_iterator entry(temporary_directory(), error), end; !error && entry != end;
        entry.increment(error)) {
-    if (is_left_over(entry->path(), self)) remove_tree(entry->path());
+    if (!is_left_over(entry->path(), self)) continue;
+    end_processes_within(entry->path());
+    remove_tree(entry->path());
   }
 }
 

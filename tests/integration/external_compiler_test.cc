@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "common/owner.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/compiler_text.h"
+#include "daemon/worker/process_tree.h"
 #include "tests/support/worker_client.h"
 
 namespace jitc::testing {
@@ -493,6 +495,30 @@ TEST_F(ExternalCompilerTest, OrphansEndWithTheJobOrTheSupervisor) {
   EXPECT_EQ(worker_.compile("int f(void) { return 1; }").finished.outcome(), Finished::DONE);
   EXPECT_TRUE(worker_.wait_alone());
   expect_no_files_left();
+}
+
+// Nobody was left to end them: the worker's daemon is gone as well.
+TEST(ExternalCompilerRestart, ProcessesThatADeadWorkerLeftAreEnded) {
+  WorkerClient client;  // owns the directory
+  WorkerClient::Setup setup{.options = {"--control-groups", "0"}, .temporary_directory = client.temporary_directory()};
+  auto dead = std::make_unique<WorkerClient>(setup);
+  const std::string reached = setup.temporary_directory + "/reached";
+  auto start = WorkerClient::request();
+  start.set_compiler_path(kFakeCompiler);
+  const std::uint64_t job = dead->start("// fakecc: fork\n// fakecc: note " + reached + "\n// fakecc: hold " +
+                                            setup.temporary_directory + "/never\nint f(void) { return 1; }\n",
+                                        start);
+  const pid_t supervisor = dead->wait_started(job);
+  while (!std::filesystem::exists(reached)) dead->next();
+  const std::vector<pid_t> processes = worker::descendants(supervisor);
+  ASSERT_EQ(processes.size(), 2u);
+  kill(dead->pid(), SIGKILL);
+  dead.reset();  // reaps it
+  const WorkerClient next(setup);
+  for (const pid_t pid : processes) {
+    const auto status = common::read_file("/proc/" + std::to_string(pid) + "/stat");
+    EXPECT_TRUE(!status || status->find(") Z") != std::string::npos) << *status;
+  }
 }
 
 TEST(CompilerText, TellsComplaintsApart) {
