@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <mutex>
 #include <set>
 
 #include "common/files.h"
+#include "common/processes.h"
 
 namespace jitc::service {
 namespace {
@@ -52,25 +52,6 @@ void reap_command(pid_t pid) {
   const std::lock_guard lock(commands().mutex);
   waitpid(pid, nullptr, WNOHANG);
   commands().running.erase(pid);
-}
-
-// Parent of a process, from /proc/<pid>/stat; 0 when it is gone. The name before it may hold blanks and brackets.
-pid_t parent_of(const std::filesystem::path& process) {
-  const auto text = common::read_file(process / "stat");
-  const auto name_end = text ? text->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos || name_end + 4 > text->size()) return 0;
-  return std::atoi(text->c_str() + name_end + 4);  // ") S 123": state is one letter
-}
-
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> children;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != name.npos) continue;
-    if (parent_of(entry.path()) == parent) children.push_back(std::atoi(name.c_str()));
-  }
-  return children;
 }
 
 }  // namespace
@@ -121,7 +102,7 @@ void end_commands() {
 
 std::vector<pid_t> adopted_children(pid_t worker) {
   const std::lock_guard lock(commands().mutex);
-  auto children = children_of(getpid());
+  auto children = common::children_of(getpid());
   std::erase_if(children, [worker](pid_t child) { return child == worker || commands().running.contains(child); });
   return children;
 }

@@ -1,6 +1,5 @@
 #include "daemon/worker/process_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <poll.h>
@@ -13,11 +12,11 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "common/files.h"
+#include "common/processes.h"
 
 namespace jitc::worker {
 namespace {
@@ -25,10 +24,6 @@ namespace {
 constexpr int kMaxPasses = 100;
 constexpr std::chrono::milliseconds kPassPatience{200};
 constexpr std::size_t kDataField = 5;  // of /proc/PID/statm: data + stack
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const { closedir(directory); }
-};
 
 std::vector<std::uint64_t> numbers_in(std::string_view text) {
   std::vector<std::uint64_t> numbers;
@@ -85,7 +80,7 @@ struct Process {
 std::vector<Process> tree_below(pid_t root) {
   std::vector<Process> found;
   const auto add_children = [&found](pid_t parent) {
-    for (const pid_t child : children_of(parent)) found.push_back({child, parent});
+    for (const pid_t child : common::children_of(parent)) found.push_back({child, parent});
   };
   add_children(root);
   for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i].pid);
@@ -106,20 +101,6 @@ Memory memory_of(pid_t pid) {
   if (fields.size() <= kDataField) return {};
   static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return {fields[1] * page, (fields[1] - std::min(fields[1], fields[2])) * page, fields[kDataField] * page};
-}
-
-// The children of every thread of the process, as the kernel lists them.
-std::vector<pid_t> children_of(pid_t pid) {
-  std::vector<pid_t> children;
-  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-  const std::unique_ptr<DIR, CloseDirectory> directory(opendir(tasks.c_str()));
-  if (!directory) return children;
-  while (const dirent* entry = readdir(directory.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const auto listed = common::read_file(tasks + "/" + entry->d_name + "/children");
-    for (const std::uint64_t child : numbers_in(listed.value_or(""))) children.push_back(static_cast<pid_t>(child));
-  }
-  return children;
 }
 
 std::vector<pid_t> descendants(pid_t root) { return ids_of(tree_below(root)); }

@@ -21,7 +21,6 @@ struct Memory {
 };
 Memory memory_of(pid_t pid);  // zeros: no such process
 
-std::vector<pid_t> children_of(pid_t pid);
 // Living descendants, without the root; zombies are left out.
 std::vector<pid_t> descendants(pid_t root);
 // What a tree holds and has used, as one look at it shows.

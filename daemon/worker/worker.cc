@@ -16,7 +16,9 @@
 #include <span>
 #include <utility>
 
+#include "common/processes.h"
 #include "daemon/worker/host.h"
+#include "daemon/worker/job.h"
 #include "daemon/worker/limits.h"
 #include "daemon/worker/process_tree.h"
 

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "common/processes.h"
 #include "daemon/worker/job.h"
 #include "daemon/worker/limits.h"
 #include "daemon/worker/process_tree.h"
@@ -173,7 +174,7 @@ Result<void> Worker::bury(Member member, int status) {
 
 // Children that are not ours came from a supervisor that was killed; nobody waits for them.
 void Worker::end_strays() {
-  for (const pid_t pid : children_of(getpid())) {
+  for (const pid_t pid : common::children_of(getpid())) {
     if (members_.contains(pid)) continue;
     kill(pid, SIGSTOP);
     kill_descendants(pid);  // what they left comes here with their ends
