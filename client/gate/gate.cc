@@ -342,12 +342,13 @@ Outcome<Action> Gate::perform(Run& run, action::Load& todo) {
 Result<std::shared_ptr<loader::Module>> Gate::load(const Local::Wanted& wanted, const action::Load& todo) const {
   const common::Digest& key = todo.last.key;
   try {
-    if (!todo.bytes)
-      return std::unexpected(
-          no_memory("to receive the module (" + std::to_string(todo.last.size) + " bytes)", key.hex()));
     Result<std::shared_ptr<loader::Module>> module = wanted.module;
-    if (!wanted.module || wanted.module->key() != key)
+    if (!wanted.module || wanted.module->key() != key) {
+      if (!todo.bytes)
+        return std::unexpected(
+            no_memory("to receive the module (" + std::to_string(todo.last.size) + " bytes)", key.hex()));
       module = loader::Module::load(*todo.bytes, &key, {options_.host_isa, options_.stage_dir});
+    }
     if (module) services_.modules.insert(wanted.request, *module);
     return module;
   } catch (const std::bad_alloc&) {  // under an address-space limit this is where a rank runs out of it
