@@ -196,8 +196,8 @@ Outcome<bool> Collectives::test(Operation& operation, std::string_view step) {
 Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Waits waits) {
   const bool is_arrival = waits == Waits::kForArrival;
   const nanoseconds limit = is_arrival ? pacing_.arrival : pacing_.silence;
-  // Ranks that arrive together are through within a few looks: those cost less than to ask for the time and to yield, and
-  // on a busy machine to yield is to wait for another process's turn.
+  // Ranks that arrive together are through within a few looks: those cost less than to ask for the time and to yield,
+  // and on a busy machine to yield is to wait for another process's turn.
   for (int look = 0; look < kLooksAtOnce; ++look) {
     Outcome<bool> done = test(operation, step);
     if (!done) return std::unexpected(std::move(done.error()));

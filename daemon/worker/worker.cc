@@ -16,7 +16,6 @@
 #include <span>
 #include <utility>
 
-#include "common/processes.h"
 #include "daemon/worker/host.h"
 #include "daemon/worker/job.h"
 #include "daemon/worker/limits.h"
