@@ -32,15 +32,23 @@ class GateWorld {
       gate::GateOptions options;
       options.host_isa = 0xf;
       if (configure) configure(rank, options);
-      auto& self = *ranks_.emplace_back(std::make_unique<TestRank>());
-      self.gate = std::make_unique<gate::Gate>(world_.communicator(rank), options,
-                                               services_of(self.modules, self.store, self.compiler),
+      const auto owned = ranks_.emplace_back(std::make_shared<TestRank>());
+      TestRank& self = *owned;
+      // A helper thread of a call that failed may outlive the gate, and keeps what it uses.
+      const gate::GateServices services{self.modules, {owned, &self.store}, {owned, &self.compiler}};
+      self.gate = std::make_unique<gate::Gate>(world_.communicator(rank), options, services,
                                                [&self](const std::string&, const rpc::Progress& progress) {
                                                  ++self.beats;
                                                  if (self.on_progress) self.on_progress(progress);
                                                });
     }
   }
+
+  ~GateWorld() {
+    for (auto& rank : ranks_) rank->gate.reset();  // it keeps the rank too
+  }
+  GateWorld(const GateWorld&) = delete;
+  GateWorld& operator=(const GateWorld&) = delete;
 
   int size() const { return world_.size(); }
   TestRank& rank(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
@@ -71,7 +79,7 @@ class GateWorld {
 
  private:
   SimulatedWorld world_;
-  std::vector<std::unique_ptr<TestRank>> ranks_;
+  std::vector<std::shared_ptr<TestRank>> ranks_;
 };
 
 }  // namespace jitc::testing
