@@ -70,8 +70,14 @@ Outcome<Delivery> Gate::compile(Demand demand) {
 Failure Gate::abandon(Failure cause) {
   collectives_.abandon();
   cause.is_broken = true;
-  broken_ = cause;
+  break_with(cause);
   return cause;
+}
+
+// What is known first, since there may be no memory for the words.
+void Gate::break_with(const Failure& cause) {
+  broken_.emplace();
+  broken_ = cause;
 }
 
 // From the moment when all ranks have succeeded this needs no memory.
@@ -93,7 +99,7 @@ Outcome<std::vector<Delivery>> Gate::compile_all(std::span<Demand> demands) {
   if (run.protocol.has_agreed())
     for (std::size_t i = 0; i < previous_.size(); ++i) previous_[i] = run.local.wanted[run.local.places[i]].request;
   if (!done) {
-    if (done.error().is_broken) broken_ = done.error();
+    if (done.error().is_broken) break_with(done.error());
     return std::unexpected(std::move(done.error()));
   }
   deliver(run.local);

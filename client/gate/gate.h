@@ -83,6 +83,7 @@ class Gate {
   bool is_root() const { return collectives_.is_root(); }
 
  private:
+  void break_with(const Failure& cause);
   // One call as this rank sees it, and what it holds of it.
   struct Local {
     // A module that is asked for, once.

@@ -16,7 +16,6 @@
 namespace jitc::testing {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Daemon, LookupFindsWithoutCompiling) {

@@ -179,6 +179,24 @@ TEST_P(GateFault, NoRankAloneFailsForWantOfMemory) {
   }
 }
 
+TEST(GateBroken, WhatIsAbandonedWithoutMemoryIsBrokenAllTheSame) {
+  testing::GateWorld world(1);
+  gate::Gate& gate = *world.rank(0).gate;
+  Failure cause{{ErrorKind::kInternal, "a reason that is longer than what a string holds in itself", {}, {}}, {}};
+  bool has_thrown = false;
+  try {
+    const testing::FailingNew failing(0, 0, true);
+    static_cast<void>(gate.abandon(std::move(cause)));
+  } catch (const std::bad_alloc&) {
+    has_thrown = true;
+  }
+  EXPECT_TRUE(has_thrown);
+  const auto outcome = gate.compile({request_for(kSource), ""});
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().error.kind, ErrorKind::kBroken);
+  EXPECT_EQ(world.world().operations(), 0U);
+}
+
 TEST_P(GateFault, RootThatFallsSilentIsATimeOutOnAllOthers) {
   testing::SimulatedWorld world(GetParam());
   testing::on_ranks(GetParam(), [&](int rank) {
