@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,6 +45,13 @@ void on_the_main_thread() {
     CHECK_EQ(kind, JITC_USAGE);
   }
   CHECK_EQ(kind_of(MPI_COMM_WORLD), JITC_OK);
+  // A call on another thread reaches no function of MPI: on every rank it breaks this context alone.
+  std::optional<Outcome<Delivery>> outcome;
+  const std::string text = source("another thread", 0);
+  std::thread([&] { outcome = self.compile(text); }).join();
+  CHECK(!*outcome);
+  CHECK(outcome->error().error.kind == common::ErrorKind::kBroken);
+  CHECK(outcome->error().error.message.find("MPI_THREAD_SERIALIZED") != std::string::npos);
 }
 
 // Threads with a context each, one of them in MPI at a time.

@@ -32,7 +32,24 @@ inline void check(int code, const char* what) {
   if (code != MPI_SUCCESS) throw Error(JITC_USAGE, std::string(what) + ": " + error_string(code));
 }
 
-inline MPI_Comm comm_of(void* state) { return *static_cast<MPI_Comm*>(state); }
+// What the functions of the table are called with.
+struct State {
+  MPI_Comm comm = MPI_COMM_NULL;
+  bool is_for_main_thread = false;  // MPI below MPI_THREAD_SERIALIZED: it may be called by no other
+};
+
+inline const State& state_of(void* state) { return *static_cast<State*>(state); }
+inline MPI_Comm comm_of(void* state) { return state_of(state).comm; }
+
+// No code of MPI's. A rank on a wrong thread must not even tell the others, which find that it is missing.
+inline constexpr int kWrongThreadCode = -1;
+inline constexpr const char* kWrongThreadText =
+    "jitc is used on a thread that did not initialise MPI: initialise it with MPI_THREAD_SERIALIZED or more";
+
+inline bool is_wrong_thread(const State& state) {
+  int is_main = 1;
+  return state.is_for_main_thread && MPI_Is_thread_main(&is_main) == MPI_SUCCESS && !is_main;
+}
 
 inline int start(int code, MPI_Request request, jitc_pending* pending) {
   std::memcpy(pending, &request, sizeof request);
@@ -41,6 +58,7 @@ inline int start(int code, MPI_Request request, jitc_pending* pending) {
 
 inline int iallreduce_or(void* state, const std::uint64_t* send, std::uint64_t* receive, std::size_t count,
                          jitc_pending* pending) {
+  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;  // each call of jitc begins with one of these
   if (count > INT_MAX) return MPI_ERR_COUNT;
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = MPI_Iallreduce(const_cast<std::uint64_t*>(send), receive, static_cast<int>(count), MPI_UINT64_T,
@@ -82,7 +100,7 @@ inline int test(void*, jitc_pending* pending, int* done) {
 }
 
 inline void error_text(void*, int code, char* text, std::size_t capacity) {
-  const std::string full = error_string(code);
+  const std::string full = code == kWrongThreadCode ? kWrongThreadText : error_string(code);
   if (capacity == 0) return;
   const std::size_t length = full.size() < capacity - 1 ? full.size() : capacity - 1;
   std::memcpy(text, full.data(), length);
@@ -90,10 +108,10 @@ inline void error_text(void*, int code, char* text, std::size_t capacity) {
 }
 
 inline void release(void* state) {
-  std::unique_ptr<MPI_Comm> comm(static_cast<MPI_Comm*>(state));
+  const std::unique_ptr<State> own(static_cast<State*>(state));
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (!finalized) MPI_Comm_free(comm.get());  // after MPI_Finalize there is nothing left to free
+  if (!finalized) MPI_Comm_free(&own->comm);  // after MPI_Finalize there is nothing left to free
 }
 
 // Frees the communicator unless it has been taken out.
@@ -110,13 +128,13 @@ struct Duplicate {
 // Bits, for their OR over all ranks.
 enum Verdict { kFine = 0, kWrongThread = 1, kNoMemory = 2, kMpiFailed = 4 };
 
-inline int verdict_of_this_rank(MPI_Comm comm, const void* memory, jitc_communicator& table) {
-  int verdict = memory ? kFine : kNoMemory;
-  // jitc calls MPI only from the thread that calls jitc; below MPI_THREAD_SERIALIZED that must be the main one.
+// jitc calls MPI only from the thread that calls jitc; below MPI_THREAD_SERIALIZED that must be the main one.
+inline int verdict_of_this_rank(MPI_Comm comm, State* state, jitc_communicator& table) {
+  int verdict = state ? kFine : kNoMemory;
   int level = MPI_THREAD_SINGLE;
-  int is_main = 1;
-  if (MPI_Query_thread(&level) != MPI_SUCCESS || MPI_Is_thread_main(&is_main) != MPI_SUCCESS) verdict |= kMpiFailed;
-  if (level < MPI_THREAD_SERIALIZED && !is_main) verdict |= kWrongThread;
+  if (MPI_Query_thread(&level) != MPI_SUCCESS) verdict |= kMpiFailed;
+  if (is_wrong_thread({comm, level < MPI_THREAD_SERIALIZED})) verdict |= kWrongThread;
+  if (state) *state = {comm, level < MPI_THREAD_SERIALIZED};
   if (MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN) != MPI_SUCCESS) verdict |= kMpiFailed;
   if (MPI_Comm_rank(comm, &table.rank) != MPI_SUCCESS) verdict |= kMpiFailed;
   if (MPI_Comm_size(comm, &table.ranks) != MPI_SUCCESS) verdict |= kMpiFailed;
@@ -129,10 +147,7 @@ inline void agree(int mine, MPI_Comm comm) {
   check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_BOR, comm), "MPI_Allreduce");
   if (all == kFine) return;
   const std::string where = mine ? "on this rank" : "on another rank";
-  if (all & kWrongThread)
-    throw Error(JITC_USAGE, where +
-                                " jitc is used on a thread that did not initialise MPI: initialise it with "
-                                "MPI_THREAD_SERIALIZED or more");
+  if (all & kWrongThread) throw Error(JITC_USAGE, where + " " + kWrongThreadText);
   if (all & kNoMemory) throw Error(JITC_USAGE, where + " there is no memory for jitc's communicator");
   throw Error(JITC_USAGE, where + " MPI refuses to tell about the communicator");
 }
@@ -142,7 +157,8 @@ inline void agree(int mine, MPI_Comm comm) {
 // A communicator for jitc::Context: a duplicate of `comm`, so that jitc's messages never meet the caller's. Collective
 // over `comm`. The caller's communicator and its error handler are left alone; on the duplicate errors are returned,
 // not fatal. Throws jitc::Error (JITC_USAGE): MPI is not initialised or already finalised, `comm` is MPI_COMM_NULL or
-// an intercommunicator; or, on all ranks, when on one a thread calls that the MPI's thread level does not allow.
+// an intercommunicator; or, on all ranks, when on one a thread calls that the MPI's thread level does not allow. A
+// later call of jitc from such a thread makes that rank's context broken (JITC_BROKEN); the others time out.
 inline Communicator communicator(MPI_Comm comm) {
   int initialized = 0;
   int finalized = 0;
@@ -159,12 +175,11 @@ inline Communicator communicator(MPI_Comm comm) {
   // What may be wrong on this rank alone is said to all before anybody throws: nobody is left in a collective call.
   detail::Duplicate duplicate;
   detail::check(MPI_Comm_dup(comm, &duplicate.comm), "MPI_Comm_dup");
-  std::unique_ptr<MPI_Comm> state(new (std::nothrow) MPI_Comm(MPI_COMM_NULL));
+  std::unique_ptr<detail::State> state(new (std::nothrow) detail::State);
   jitc_communicator table = {};
   table.size = sizeof table;
   detail::agree(detail::verdict_of_this_rank(duplicate.comm, state.get(), table), duplicate.comm);
 
-  *state = duplicate.comm;
   duplicate.comm = MPI_COMM_NULL;
   table.state = state.release();
   table.iallreduce_or = &detail::iallreduce_or;
