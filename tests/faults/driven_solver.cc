@@ -12,46 +12,20 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <jitc/mpi.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
 
-#include "tests/mpi/check.h"
+#include "tests/mpi/told_call.h"
 
 namespace {
 
-using jitc::testing::same_everywhere;
-
-struct Told {
-  std::string kind = "OK";
-  std::string error = "null";
-  int origin = -1;
-  bool is_broken = false;
-  double value = 0;
-};
-
-Told compile(jitc::Context& context, const jitc::Request& request, jitc::Module& module) {
-  Told told;
-  try {
-    module = context.compile(request);
-    told.origin = module.origin();
-    told.value = module.symbol<double(double)>("answer")(2.0);
-  } catch (const jitc::Error& error) {
-    told.kind = error.kind_name;
-    told.error = error.json;
-    told.is_broken = error.is_broken;
-  }
-  return told;
-}
+using jitc::testing::Told;
 
 void tell(const Told& told) {
-  std::ostringstream alike;
-  alike << told.kind << told.error << told.origin << told.is_broken << told.value;
-  const bool is_same = same_everywhere(alike.str());
+  const bool is_same = jitc::testing::is_same_everywhere(told);
   if (jitc::testing::rank_of_world() != 0) return;
   std::printf(R"({"kind": "%s", "origin": %d, "value": %.17g, "same": %s, "broken": %s, "error": %s})"
               "\n",
@@ -81,12 +55,6 @@ std::string next_line() {
 
 void mark(const char* file) { static_cast<void>(::access(file, F_OK)); }
 
-std::string read(const std::string& path) {
-  std::ifstream file(path);
-  CHECK(file.good());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 void run() {
   jitc::Context context(jitc::mpi::communicator(MPI_COMM_WORLD), {});
   jitc::Request request;
@@ -100,13 +68,13 @@ void run() {
     int calls = 1;
     if (what == "compile") {
       module = jitc::Module();
-      request.source = read(argument);
+      request.source = jitc::testing::read_file(argument);
     } else {
       CHECK_EQ(what, "again");
       calls = std::atoi(argument.c_str());
     }
     mark("/mark/begin");
-    for (int call = 0; call < calls; ++call) told = compile(context, request, module);
+    for (int call = 0; call < calls; ++call) told = jitc::testing::told_compile(context, request, module);
     mark("/mark/end");
     tell(told);
   }

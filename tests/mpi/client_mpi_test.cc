@@ -14,51 +14,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <jitc/mpi.hpp>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "tests/mpi/check.h"
+#include "tests/mpi/told_call.h"
 
 namespace {
 
-using jitc::testing::same_everywhere;
-
-std::string read(const char* path) {
-  std::ifstream file(path);
-  CHECK(file.good());
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-struct Told {
-  std::string kind = "OK";
-  std::string text;
-  int origin = -1;
-  std::vector<int> ranks;
-  bool is_broken = false;
-  double value = 0;
-  double seconds = 0;
-  double ended = 0;  // of the wall clock, which the driver has too
-};
-
-// All that must be the same on all ranks.
-std::string alike(const Told& told) {
-  std::string text = told.kind + " " + std::to_string(told.origin) + " " + std::to_string(told.value) + " " +
-                     told.text + (told.is_broken ? " broken" : "");
-  for (const int rank : told.ranks) text += " " + std::to_string(rank);
-  return text;
-}
-
-double wall_clock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+using jitc::testing::is_same_everywhere;
+using jitc::testing::Told;
+using jitc::testing::told_compile;
 
 double longest(double mine) {
   double all = 0;
@@ -66,26 +36,8 @@ double longest(double mine) {
   return all;
 }
 
-Told compile(jitc::Context& context, const jitc::Request& request, jitc::Module& module) {
-  Told told;
-  const double start = MPI_Wtime();
-  try {
-    module = context.compile(request);
-    told.origin = module.origin();
-    told.value = module.symbol<double(double)>("answer")(2.0);
-  } catch (const jitc::Error& error) {
-    told.kind = error.kind_name;
-    told.text = error.json;
-    told.is_broken = error.is_broken;
-    told.ranks = error.ranks;
-  }
-  told.seconds = MPI_Wtime() - start;
-  told.ended = wall_clock();
-  return told;
-}
-
 void tell(const Told& told, const jitc_stats& stats, int beats) {
-  const bool is_same = same_everywhere(alike(told));
+  const bool is_same = is_same_everywhere(told);
   const double seconds = longest(told.seconds);
   const double ended = longest(told.ended);
   const bool beats_everywhere = jitc::testing::total(beats > 0) == jitc::testing::size_of_world();
@@ -98,8 +50,7 @@ void tell(const Told& told, const jitc_stats& stats, int beats) {
       told.kind.c_str(), told.origin, is_same ? "true" : "false", told.is_broken ? "true" : "false", told.value,
       seconds, ended, static_cast<unsigned long long>(stats.compilers_started),
       static_cast<unsigned long long>(stats.store_hits), static_cast<unsigned long long>(stats.memory_hits),
-      static_cast<unsigned long long>(stats.daemon_hits), beats_everywhere ? "true" : "false",
-      told.text.empty() ? "null" : told.text.c_str());
+      static_cast<unsigned long long>(stats.daemon_hits), beats_everywhere ? "true" : "false", told.error.c_str());
   std::fflush(stdout);
 }
 
@@ -128,10 +79,10 @@ void rounds(jitc::Context& context, const jitc::Request& request, jitc::Module& 
   for (int round = 0; round < 200; ++round) {
     if (jitc::testing::rank_of_world() != keeper) module = jitc::Module();
     jitc::Module next;
-    told = compile(context, request, next);
+    told = told_compile(context, request, next);
     CHECK_EQ(told.kind, "OK");
     CHECK_EQ(told.value, 84.0);
-    CHECK(same_everywhere(alike(told)));
+    CHECK(is_same_everywhere(told));
     module = std::move(next);
   }
   tell(told, context.stats(), 0);
@@ -147,24 +98,24 @@ int run(int argc, char** argv) {
     options.progress = [&beats](const jitc::Progress&) { ++beats; };
     jitc::Context context(jitc::mpi::communicator(MPI_COMM_WORLD), options);
     jitc::Request request;
-    request.source = read(argv[1]);
+    request.source = jitc::testing::read_file(argv[1]);
     request.name = "answer.c";
     jitc::Module module;
     std::optional<AddressSpace> limit;
     if (how == "limited" && jitc::testing::rank_of_world() == std::atoi(argv[3])) limit.emplace(16UL << 20);
-    const Told first = compile(context, request, module);
+    const Told first = told_compile(context, request, module);
     limit.reset();
     tell(first, context.stats(), beats);
     if (how == "again" || how == "limited") {
       jitc::Module second;
-      const Told told = compile(context, request, second);
+      const Told told = told_compile(context, request, second);
       tell(told, context.stats(), beats);
     } else if (how == "elsewhere") {
       options.settings = {{"runtime_dir", argv[3]}};
       jitc::Context other(jitc::mpi::communicator(MPI_COMM_WORLD), options);
       request.source += "/* another */\n";
       jitc::Module second;
-      const Told told = compile(other, request, second);
+      const Told told = told_compile(other, request, second);
       tell(told, other.stats(), beats);
     } else if (how == "rounds") {
       rounds(context, request, module, std::atoi(argv[3]));
