@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "client/cli/context.h"
+#include "client/cli/json_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/status_text.h"
 #include "common/files.h"
@@ -121,7 +122,7 @@ int list(const Context& context, const Options& options) {
       const nlohmann::ordered_json object = {{"key", entry.key.hex()}, {"path", entry.path},
                                              {"size", entry.size},     {"unused_seconds", entry.unused_seconds},
                                              {"name", name},           {"layer", entry.layer}};
-      std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+      std::printf("%s\n", one_line(object).c_str());
       continue;
     }
     std::printf("%s  %9s  used %s ago  %s\n", entry.key.hex().c_str(), bytes_text(entry.size).c_str(),

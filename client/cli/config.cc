@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/context.h"
+#include "client/cli/json_text.h"
 #include "common/identity.h"
 
 namespace jitc::cli {
@@ -31,7 +32,7 @@ int run(const Options& options) {
     if (options.help_texts)
       std::printf("%-18s   %s; %s\n", "", std::string(info.environment).c_str(), std::string(info.help).c_str());
   }
-  if (options.json) std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  if (options.json) std::printf("%s\n", one_line(object).c_str());
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "client/cli/json_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/terminal_text.h"
 
@@ -27,11 +28,6 @@ std::optional<std::uint64_t> flight_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-// Names need not be UTF-8.
-std::string one_line(const ordered_json& object) {
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string row(const std::string& flight, const std::string& key, const std::string& phase, const std::string& seconds,

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/cli/json_text.h"
+
 namespace jitc::cli {
 
 std::string to_json(const Outcome& outcome) {
@@ -20,7 +22,7 @@ std::string to_json(const Outcome& outcome) {
     if (outcome.degraded) object["degraded"] = true;
   }
   // File names need not be UTF-8.
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return one_line(object);
 }
 
 }  // namespace jitc::cli

@@ -34,10 +34,6 @@ nlohmann::json json_of(const State& state, const Context& context) {
   return object;
 }
 
-std::string to_line(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
 common::Result<State> ask_state(const Context& context, double patience) {
   State state;
   for (const auto& [what, answer] :

@@ -14,8 +14,6 @@ struct State {
 };
 // One JSON object: what the daemon says of itself under `daemon`, with what only its clients know; `jobs`, `stats`.
 nlohmann::json json_of(const State& state, const Context& context);
-// It in one line.
-std::string to_line(const nlohmann::json& object);
 // `patience`: seconds after which it gives up.
 common::Result<State> ask_state(const Context& context, double patience);
 

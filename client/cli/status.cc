@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "client/cli/json_text.h"
 #include "client/cli/state.h"
 #include "client/cli/status_text.h"
 #include "client/cli/watch.h"
@@ -25,7 +26,7 @@ int run(const Options& options, bool again) {
   return watch(how, [&](const Screen& screen) -> common::Result<std::string> {
     const auto state = ask_state(*context, again ? kWatchQuerySeconds : kQuerySeconds);
     if (!state) return std::unexpected(state.error());
-    if (options.json) return to_line(json_of(*state, *context));
+    if (options.json) return one_line(json_of(*state, *context)) + "\n";
     const std::string text = status_text(state->hello, state->jobs, state->stats, state->uptime_seconds, screen.utf8);
     return clipped(text + "socket     " + printable(context->socket(), screen.utf8) + "\n", screen);
   });

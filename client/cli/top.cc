@@ -2,6 +2,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "client/cli/json_text.h"
 #include "client/cli/state.h"
 #include "client/cli/top_text.h"
 #include "client/cli/watch.h"
@@ -36,7 +37,7 @@ int run(const Options& options, bool plain_is_once) {
     if (how.in_lines) {
       auto object = json_of(*state, *context);
       object["compiles_per_minute"] = view.compiles_per_minute;
-      return to_line(object);
+      return one_line(object) + "\n";
     }
     return top_text(view, screen);
   });

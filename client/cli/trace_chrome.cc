@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "client/cli/json_text.h"
 #include "client/cli/trace_view.h"
 
 namespace jitc::cli {
@@ -133,7 +134,7 @@ std::string chrome_trace(const TraceView& view) {
                          {"now_us", view.now},
                          {"now_unix_us", view.now_unix},
                          {"dropped_spans", view.dropped}}}};
-  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return one_line(object) + "\n";
 }
 
 }  // namespace jitc::cli
