@@ -136,6 +136,7 @@ class Compile(unittest.TestCase):
                     context.compile_all([texts[0], wrong])
             with self.assertRaises(jitc.UsageError):
                 context.compile_all([])
+        self.assertEqual(jitc.compile_all(asked[:1], flags=["-O1"])[0].functions["f"](1.0), 12.0)
         self.assertEqual(self.node.stats()["compiles_started"], before + 5)
 
     def test_broken_source(self):

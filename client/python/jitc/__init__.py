@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .context import Context, Progress, compile, default_context
+from .context import Context, Progress, compile, compile_all, default_context
 from .errors import (BrokenError, CancelledError, CompileError, CompilerCrashedError, CorruptError, DivergentError,
                      DrainingError, Error, InternalError, NotLoadedError, OutOfMemoryError, RefusedError,
                      StoreFullError, StoreUnavailableError, TimedOutError, UnreachableError, UnsupportedExpression,
@@ -30,7 +30,7 @@ __all__ = ["BatchFunction", "BrokenError", "CFunction", "CancelledError", "Compi
            "Constant", "Context", "CorruptError", "DivergentError", "DrainingError", "Error", "Field", "InternalError",
            "Module", "NotLoadedError", "OutOfMemoryError", "PointwiseFunction", "Problem", "Progress", "RefusedError",
            "StoreFullError", "StoreUnavailableError", "TimedOutError", "UnreachableError", "UnsupportedExpression",
-           "UsageError", "VersionSkewError", "compile", "default_context", *_SYMPY]
+           "UsageError", "VersionSkewError", "compile", "compile_all", "default_context", *_SYMPY]
 
 
 def __getattr__(name: str) -> Any:

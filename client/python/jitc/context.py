@@ -265,3 +265,9 @@ def compile(source: Union[str, Problem, Callable[[], Union[str, Problem]]], flag
             comm: MPI.Comm | None = None, name: str | None = None, **options: Any) -> Module:
     """Context.compile in the default context of `comm`. Collective over `comm`."""
     return default_context(comm).compile(source, flags=flags or (), name=name, **options)
+
+
+def compile_all(sources: Sequence[Union[Source, Mapping[str, Any]]], comm: MPI.Comm | None = None,
+                **common: Any) -> list[Module]:
+    """Context.compile_all in the default context of `comm`. Collective over `comm`."""
+    return default_context(comm).compile_all(sources, **common)
