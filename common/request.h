@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/digest.h"
@@ -64,6 +66,27 @@ struct CompilerIdentity {
 struct Target {
   std::string triple;
   std::string isa;  // a level name, or cpu and features for a native build: "native" never enters as a word
+};
+
+// A request that does not change any more, and what is known of it. Copies share it.
+class SharedRequest {
+ public:
+  SharedRequest(Request request) : known_(std::make_shared<Known>(std::move(request))) {}  // implicit
+
+  const Request& operator*() const { return known_->request; }
+  const Request* operator->() const { return &known_->request; }
+  const Digest& digest() const { return known_->digest; }
+  // What check_request says.
+  const Result<void>& checked() const { return known_->checked; }
+
+ private:
+  struct Known {
+    explicit Known(Request from) : request(std::move(from)) {}
+    Request request;
+    Digest digest = request_digest(request);
+    Result<void> checked = check_request(request);
+  };
+  std::shared_ptr<const Known> known_;
 };
 
 // `includes`: content digest of the include roots, for a source that includes more than the built-in headers.

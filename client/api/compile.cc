@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <memory>
 #include <new>
-#include <string>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "client/api/context.h"
 #include "client/api/handles.h"
 #include "client/api/problem_request.h"
-#include "client/api/request.h"
 
 using namespace jitc;
 using common::ErrorKind;
@@ -22,27 +21,38 @@ const char* name_in(const jitc_request* request) {
   return name && *name ? name : nullptr;
 }
 
-// Where the functions of a problem's module are. Fused ones have no table.
-void find_functions(jitc_module& handle, const common::Digest& request) {
-  handle.prefix = api::symbol_prefix(request);
-  if (const auto table = handle.module->symbol(handle.prefix + "table"))
-    handle.table = static_cast<const jitc_table*>(*table);
+// What a rank brings that cannot ask: all ranks get its error, where without it they would wait for this one. The words
+// are short enough to need no memory.
+gate::Demand no_memory() { return {common::fail(ErrorKind::kInternal, "no memory"), {}}; }
+
+gate::Demand null_pointer_in(const char* call) {
+  try {
+    return {api::null_pointer(call), {}};
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
 }
 
-void fill(jitc_module& handle, gate::Delivery& delivery, bool is_problem) {
+// After the ranks have agreed: what this rank alone failed in nobody else would hear of, so that nothing here can fail.
+void fill(jitc_module& handle, gate::Delivery& delivery, bool is_problem) noexcept {
   handle.module = std::move(delivery.module);
   handle.manifest = std::move(delivery.manifest);
   handle.origin = static_cast<jitc_origin>(delivery.origin);
-  if (is_problem) find_functions(handle, delivery.request);
+  if (!is_problem) return;
+  handle.problem = delivery.request;
+  handle.table = static_cast<const jitc_table*>(handle.module->find(api::table_symbol(delivery.request).data()));
 }
 
-jitc_kind compile(jitc_context& context, const jitc_context::MakeDemand& make_demand, bool is_problem, const char* name,
-                  jitc_module** module, jitc_error** error) {
-  // Before the ranks agree: what this rank alone fails in afterwards nobody else would hear of.
+// One module; `make_demand()` is what this rank asks for, if it can take a module.
+template <class MakeDemand>
+jitc_kind compile(jitc_context& context, const char* call, const MakeDemand& make_demand, bool is_problem,
+                  const char* name, jitc_module** module, jitc_error** error) {
   std::unique_ptr<jitc_module> handle(new (std::nothrow) jitc_module);
-  gate::Outcome<gate::Delivery> outcome = context.compile(make_demand, handle != nullptr);
-  if (!outcome) return api::hand_out(std::move(outcome.error()), error, name ? name : "source.c");
-  fill(*handle, *outcome, is_problem);
+  const bool can_ask = handle && !context.is_broken();  // no source is made for a broken one, which refuses anyway
+  gate::Demand demand = !module ? null_pointer_in(call) : can_ask ? make_demand() : no_memory();
+  gate::Outcome<std::vector<gate::Delivery>> outcome = context.compile({&demand, 1});
+  if (!outcome) return api::hand_out(std::move(outcome.error()), error, name);
+  fill(*handle, outcome->front(), is_problem);
   *module = handle.release();
   return JITC_OK;
 }
@@ -56,39 +66,37 @@ std::vector<jitc_item> items_of(const jitc_item* items, std::size_t count) {
   return known;
 }
 
-std::vector<gate::Demand> demands_of(const std::vector<jitc_item>& items, const auto& defaults) {
-  std::vector<gate::Demand> demands;
-  for (const jitc_item& item : items)
-    demands.push_back(item.problem ? api::demand_of(item.problem, item.options, item.request, defaults)
-                                   : api::demand_of(item.request, defaults));
-  return demands;
-}
-
-// Diagnostics stand under the name of the source that they are of.
-std::string source_in(const common::Error& error) {
-  return error.kind == ErrorKind::kInvalidSource && !error.thing.empty() ? error.thing : "source.c";
+gate::Demand demand_of(jitc_context& context, const jitc_item& item) {
+  return item.problem ? context.demand_of(item.problem, item.options, item.request) : context.demand_of(item.request);
 }
 
 jitc_kind compile_all(jitc_context& context, const jitc_item* given, std::size_t count, jitc_module** modules,
                       jitc_error** error) {
   std::vector<jitc_item> items;
   std::vector<std::unique_ptr<jitc_module>> handles;
-  bool has_handles = true;
-  try {  // before the ranks agree, as above
-    items = items_of(given, count);
-    while (handles.size() < count) handles.push_back(std::make_unique<jitc_module>());
+  std::vector<gate::Demand> demands;
+  gate::Demand none = no_memory();
+  bool can_ask = !context.is_broken();
+  try {
+    if (count > 0 && (!given || !modules)) {
+      can_ask = false;
+      none = null_pointer_in("jitc_compile_all");
+    } else if (can_ask) {
+      items = items_of(given, count);
+      while (handles.size() < count) handles.push_back(std::make_unique<jitc_module>());
+      for (const jitc_item& item : items) demands.push_back(demand_of(context, item));
+    }
   } catch (const std::bad_alloc&) {
-    has_handles = false;
+    can_ask = false;
   }
-  auto outcome = context.compile_all([&](const auto& defaults) { return demands_of(items, defaults); }, has_handles);
+  auto outcome = context.compile(can_ask ? std::span(demands) : std::span(&none, 1));
   for (const jitc_item& item : items)
     if (item.problem) item.problem->take_back();
-  if (!outcome) {
-    const std::string name = source_in(outcome.error().error);
-    return api::hand_out(std::move(outcome.error()), error, name);
+  if (!outcome) return api::hand_out(std::move(outcome.error()), error);
+  for (std::size_t i = 0; i < count; ++i) {
+    fill(*handles[i], (*outcome)[i], items[i].problem != nullptr);
+    modules[i] = handles[i].release();
   }
-  for (std::size_t i = 0; i < count; ++i) fill(*handles[i], (*outcome)[i], items[i].problem != nullptr);
-  for (std::size_t i = 0; i < count; ++i) modules[i] = handles[i].release();
   return JITC_OK;
 }
 
@@ -98,11 +106,9 @@ jitc_kind jitc_compile(jitc_context* context, const jitc_request* request, jitc_
   if (error) *error = nullptr;
   if (module) *module = nullptr;
   try {
-    if (!context || !module)
-      return api::hand_out({{ErrorKind::kUsage, "a null pointer was given", "jitc_compile"}, {}}, error);
+    if (!context) return api::hand_out({api::null_pointer("jitc_compile").error(), {}}, error);
     return compile(
-        *context, [request](const auto& defaults) { return api::demand_of(request, defaults); }, false,
-        name_in(request), module, error);
+        *context, "jitc_compile", [&] { return context->demand_of(request); }, false, name_in(request), module, error);
   } catch (...) {  // the ABI carries no exceptions
     return api::hand_out(api::failure_of_exception(), error);
   }
@@ -113,12 +119,11 @@ jitc_kind jitc_compile_problem(jitc_context* context, jitc_problem* problem, con
   if (error) *error = nullptr;
   if (module) *module = nullptr;
   try {
-    if (!context || !module)
-      return api::hand_out({{ErrorKind::kUsage, "a null pointer was given", "jitc_compile_problem"}, {}}, error);
+    if (!context) return api::hand_out({api::null_pointer("jitc_compile_problem").error(), {}}, error);
     const char* name = name_in(request);
     if (!name && problem) name = problem->problem().name.c_str();
     const jitc_kind status = compile(
-        *context, [=](const auto& defaults) { return api::demand_of(problem, options, request, defaults); }, true, name,
+        *context, "jitc_compile_problem", [&] { return context->demand_of(problem, options, request); }, true, name,
         module, error);
     if (problem) problem->take_back();
     return status;
@@ -132,8 +137,7 @@ jitc_kind jitc_compile_all(jitc_context* context, const jitc_item* items, size_t
   if (error) *error = nullptr;
   if (modules) std::fill_n(modules, count, nullptr);
   try {
-    if (!context || (count > 0 && (!items || !modules)))
-      return api::hand_out({{ErrorKind::kUsage, "a null pointer was given", "jitc_compile_all"}, {}}, error);
+    if (!context) return api::hand_out({api::null_pointer("jitc_compile_all").error(), {}}, error);
     return compile_all(*context, items, count, modules, error);
   } catch (...) {  // the ABI carries no exceptions
     return api::hand_out(api::failure_of_exception(), error);

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "client/api/handles.h"
+#include "client/api/problem_request.h"
 #include "client/api/request.h"
 #include "common/digest.h"
 #include "common/files.h"
@@ -67,9 +68,6 @@ std::uint64_t node_of(const std::string& runtime_dir) {
                                          .finish());
 }
 
-// No source is made for a communicator that is broken; it is refused whatever is asked.
-gate::Demand nothing_to_ask() { return {common::fail(ErrorKind::kInternal, "no memory"), {}}; }
-
 gate::GateOptions gate_options(const Result<Settings>& settings, const std::string& runtime_dir) {
   gate::GateOptions options;
   options.host_isa = common::host_isa();
@@ -121,35 +119,21 @@ jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_opt
   stats_.size = sizeof stats_;
 }
 
-gate::Outcome<gate::Delivery> jitc_context::compile(const MakeDemand& make_demand, bool has_handle) {
-  const auto start = std::chrono::steady_clock::now();
-  gate::Outcome<gate::Delivery> outcome = std::unexpected(gate::Failure{});
-  try {
-    outcome = gate_.compile(has_handle && !is_broken() ? make_demand(defaults_) : nothing_to_ask());
-  } catch (...) {  // out of memory between two collective steps: this rank is out of step with the others for good
-    outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));
-  }
-  line_.clear();
-  count(outcome ? std::span<const gate::Delivery>(&*outcome, 1) : std::span<const gate::Delivery>(),
-        seconds_since(start));
-  return outcome;
+gate::Demand jitc_context::demand_of(const jitc_request* request) {
+  return api::demand_of(request, defaults_, recent_);
 }
 
-gate::Outcome<std::vector<gate::Delivery>> jitc_context::compile_all(const MakeDemands& make_demands,
-                                                                     bool has_handles) {
+gate::Demand jitc_context::demand_of(jitc_problem* problem, const jitc_emit_options* options,
+                                     const jitc_request* request) {
+  return api::demand_of(problem, options, request, defaults_);
+}
+
+gate::Outcome<std::vector<gate::Delivery>> jitc_context::compile(std::span<gate::Demand> demands) {
   const auto start = std::chrono::steady_clock::now();
   gate::Outcome<std::vector<gate::Delivery>> outcome = std::unexpected(gate::Failure{});
   try {
-    gate::Demand none = nothing_to_ask();
-    std::vector<gate::Demand> demands;
-    bool has_demands = has_handles && !is_broken();
-    try {
-      if (has_demands) demands = make_demands(defaults_);
-    } catch (const std::bad_alloc&) {  // the other ranks must hear of it like of any failure
-      has_demands = false;
-    }
-    outcome = gate_.compile_all(has_demands ? std::span(demands) : std::span(&none, 1));
-  } catch (...) {  // as above
+    outcome = gate_.compile_all(demands);
+  } catch (...) {  // out of memory between two collective steps: this rank is out of step with the others for good
     outcome = std::unexpected(gate_.abandon(api::failure_of_exception()));
   }
   line_.clear();

@@ -1,12 +1,12 @@
 // jitc_context: one communicator's gate with the process's settings, sources and statistics.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "client/api/progress_line.h"
+#include "client/api/request.h"
 #include "client/gate/daemon_compiler.h"
 #include "client/gate/gate.h"
 #include "client/gate/local_store.h"
@@ -18,14 +18,10 @@ struct jitc_context {
   // `communicator` is complete.
   jitc_context(const jitc_communicator& communicator, const jitc_options& options);
 
-  // What this rank wants, by what the context's settings say of every request.
-  using MakeDemand = std::function<jitc::gate::Demand(const jitc::common::Result<jitc::common::Request>&)>;
-  // `has_handle`: there is memory for the module's handle, without which this rank cannot take part in a success.
-  jitc::gate::Outcome<jitc::gate::Delivery> compile(const MakeDemand& make_demand, bool has_handle);
-  // The same for several modules.
-  using MakeDemands =
-      std::function<std::vector<jitc::gate::Demand>(const jitc::common::Result<jitc::common::Request>&)>;
-  jitc::gate::Outcome<std::vector<jitc::gate::Delivery>> compile_all(const MakeDemands& make_demands, bool has_handles);
+  // What this rank wants, by what the context's settings say of every request. Neither throws.
+  jitc::gate::Demand demand_of(const jitc_request* request);
+  jitc::gate::Demand demand_of(jitc_problem* problem, const jitc_emit_options* options, const jitc_request* request);
+  jitc::gate::Outcome<std::vector<jitc::gate::Delivery>> compile(std::span<jitc::gate::Demand> demands);
   bool is_broken() const { return gate_.broken().has_value(); }
   const jitc_stats& stats() const { return stats_; }
 
@@ -38,6 +34,7 @@ struct jitc_context {
   // A wrong setting is this rank's part of the first collective decision, not a failure to open.
   jitc::common::Result<jitc::common::Settings> settings_;
   jitc::common::Result<jitc::common::Request> defaults_;
+  jitc::api::RecentRequests recent_;
   std::string runtime_dir_;
   jitc_progress_callback progress_;
   void* progress_state_;

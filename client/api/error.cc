@@ -13,7 +13,7 @@ static_assert(JITC_INTERNAL == static_cast<int>(ErrorKind::kInternal));
 static_assert(JITC_NOT_LOADED == static_cast<int>(ErrorKind::kNotLoaded));
 static_assert(JITC_INVALID_SOURCE == static_cast<int>(ErrorKind::kInvalidSource));
 
-jitc_kind hand_out(gate::Failure failure, jitc_error** error, const std::string& name) noexcept {
+jitc_kind hand_out(gate::Failure failure, jitc_error** error, const char* name) noexcept {
   const auto kind = static_cast<jitc_kind>(failure.error.kind);
   try {
     if (error) *error = new jitc_error(std::move(failure), name);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,24 +14,31 @@
 
 // Texts are made once, since the caller keeps pointers to them.
 struct jitc_error {
-  explicit jitc_error(jitc::gate::Failure from, const std::string& name = "source.c")
+  // Diagnostics stand under `name`; nullptr: that of the source that they are of.
+  jitc_error(jitc::gate::Failure from, const char* name)
       : failure(std::move(from)),
         kind_name(jitc::common::name_of(failure.error.kind)),
-        text(jitc::common::to_text(failure.error, name)),
+        text(jitc::common::to_text(failure.error, name ? name : source_in(failure.error))),
         json(jitc::common::to_json(failure.error)) {}
 
   jitc::gate::Failure failure;
   std::string kind_name;
   std::string text;
   std::string json;
+
+ private:
+  static std::string source_in(const jitc::common::Error& error) {
+    const bool is_named = error.kind == jitc::common::ErrorKind::kInvalidSource && !error.thing.empty();
+    return is_named ? error.thing : "source.c";
+  }
 };
 
 struct jitc_module {
   std::shared_ptr<jitc::loader::Module> module;
   std::string manifest;
   jitc_origin origin = JITC_FROM_MEMORY;
-  // When it was made from a problem: of its symbols, and its own table, which fused functions have none of.
-  std::string prefix;
+  // When it was made from a problem: by which request, and its own table, which fused functions have none of.
+  std::optional<jitc::common::Digest> problem;
   const jitc_table* table = nullptr;
 };
 
@@ -41,8 +49,8 @@ struct jitc_text {
 
 namespace jitc::api {
 
-// Hands the failure out, if the caller wants it, and gives the status that goes with it.
-jitc_kind hand_out(gate::Failure failure, jitc_error** error, const std::string& name = "source.c") noexcept;
+// Hands the failure out, if the caller wants it, and gives the status that goes with it. `name`: as for jitc_error.
+jitc_kind hand_out(gate::Failure failure, jitc_error** error, const char* name = nullptr) noexcept;
 
 // For the catch clause at the ABI: memory, or a bug. No exception crosses it.
 gate::Failure failure_of_exception() noexcept;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "client/api/handles.h"
+#include "client/api/problem_request.h"
 
 using namespace jitc;
 using common::ErrorKind;
@@ -33,10 +34,10 @@ jitc_kind jitc_module_symbol(const jitc_module* module, const char* name, void**
 jitc_kind jitc_module_function(const jitc_module* module, const char* name, void** address, jitc_error** error) {
   return api::attempt(error, [&]() -> Result<void> {
     if (!module || !name || !address) return api::null_pointer("jitc_module_function");
-    if (module->prefix.empty())
+    if (!module->problem)
       return common::fail(ErrorKind::kUsage, "the module was made from C text", name, "use jitc_module_symbol");
-    const Result<void*> found =
-        module->table ? find_in(*module->table, name) : module->module->symbol(module->prefix + name);
+    const Result<void*> found = module->table ? find_in(*module->table, name)
+                                              : module->module->symbol(api::symbol_prefix(*module->problem) + name);
     if (!found) return std::unexpected(found.error());
     *address = *found;
     return {};

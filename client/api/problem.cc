@@ -227,6 +227,11 @@ Result<const std::string*> jitc_problem::description() const {
   return &*description_;
 }
 
+const common::SharedRequest& jitc_problem::asked(common::Request request) {
+  if (!asked_ || **asked_ != request) asked_.emplace(std::move(request));
+  return *asked_;
+}
+
 void jitc_problem::fail(std::string_view call, common::Error error) noexcept {
   if (error_) return;
   try {

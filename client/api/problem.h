@@ -12,6 +12,7 @@
 #include "client/api/handles.h"
 #include "client/graph/problem.h"
 #include "common/error.h"
+#include "common/request.h"
 
 namespace jitc::api {
 
@@ -50,6 +51,9 @@ struct jitc_problem {
   jitc::common::Result<const jitc::api::Lowered*> lowered() const;
   jitc::common::Result<const std::string*> description() const;
 
+  // What is asked for when a module is made of it; while that is the same its digest is not made again.
+  const jitc::common::SharedRequest& asked(jitc::common::Request request);
+
   bool has_failed() const { return error_.has_value(); }
   // `call` and the origin in force are added to the error.
   void fail(std::string_view call, jitc::common::Error error) noexcept;
@@ -61,6 +65,7 @@ struct jitc_problem {
   std::optional<jitc::common::Error> error_;
   mutable std::unique_ptr<jitc::api::Lowered> lowered_;
   mutable std::optional<std::string> description_;
+  std::optional<jitc::common::SharedRequest> asked_;
 };
 
 namespace jitc::api {

@@ -1,5 +1,9 @@
 #include "client/api/problem_request.h"
 
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -12,7 +16,13 @@ namespace {
 using common::ErrorKind;
 using common::Result;
 
-constexpr std::size_t kPrefixDigits = 16;  // of the request digest, in hexadecimal: 64 bits
+// jitc_ begins the helpers' names.
+std::array<char, 32> symbol(const common::Digest& request, const char* name) noexcept {
+  const std::uint64_t front = std::hash<common::Digest>()(request);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "jitc%016" PRIx64 "_%s", front, name);
+  return text;
+}
 
 std::string describe(const graph::EmitOptions& options, jitc_layout layout) {
   return std::string("types ") + (options.types == graph::Types::kPetsc ? "petsc" : "plain") + "\nint " +
@@ -53,16 +63,16 @@ Result<gate::Demand> make_demand(jitc_problem& problem, const jitc_emit_options&
   auto sharing = sharing_of(request.cse);
   if (!sharing) return std::unexpected(std::move(sharing.error()));
   emit_options->sharing = *sharing;
-  return gate::Demand{std::move(request), graph::constants_manifest(problem.problem()),
+  return gate::Demand{problem.asked(std::move(request)), graph::constants_manifest(problem.problem()),
                       [shared = problem.share(), emit = std::move(*emit_options), layout = options.layout](
                           const common::Request& asked) { return make_code(*shared, emit, layout, asked); }};
 }
 
 }  // namespace
 
-std::string symbol_prefix(const common::Digest& request) {
-  return "jitc" + request.hex().substr(0, kPrefixDigits) + "_";  // jitc_ begins the helpers' names
-}
+std::string symbol_prefix(const common::Digest& request) { return symbol(request, "").data(); }
+
+std::array<char, 32> table_symbol(const common::Digest& request) noexcept { return symbol(request, "table"); }
 
 gate::Demand demand_of(jitc_problem* problem, const jitc_emit_options* options, const jitc_request* request,
                        const Result<common::Request>& defaults) {

@@ -1,6 +1,8 @@
 #include "client/api/request.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "client/api/handles.h"
@@ -15,23 +17,55 @@ using common::Request;
 using common::Result;
 
 constexpr const char* kDefaultName = "source.c";
+// Of the requests that a context remembers besides the last one, and of their sources together.
+constexpr std::size_t kMostRemembered = 15;
+constexpr std::size_t kMostRememberedBytes = std::size_t{1} << 20;
 
-Result<std::string> source_of(const jitc_request& request, const std::string& name) {
+// The caller's text, or what the caller's function has put into `made`.
+Result<std::string_view> source_of(const jitc_request& request, const char* name, jitc_text& made) {
   if (request.make_source) {
-    jitc_text text;
-    const int status = request.make_source(request.make_source_state, &text);
-    if (status == 0 && text.failure.empty()) return std::move(text.source);
+    const int status = request.make_source(request.make_source_state, &made);
+    if (status == 0 && made.failure.empty()) return made.source;
     return common::fail(
         ErrorKind::kUsage,
-        "the source could not be made: " + (text.failure.empty() ? "status " + std::to_string(status) : text.failure),
+        "the source could not be made: " + (made.failure.empty() ? "status " + std::to_string(status) : made.failure),
         name, "see what this rank does differently from the others");
   }
   if (!request.source)
     return common::fail(ErrorKind::kUsage, "the request has neither a source nor a function that makes one", name);
-  return request.source_length ? std::string(request.source, request.source_length) : std::string(request.source);
+  return request.source_length ? std::string_view(request.source, request.source_length)
+                               : std::string_view(request.source);
 }
 
-std::string name_of(const jitc_request& given) { return given.name && *given.name ? given.name : kDefaultName; }
+std::string_view given_or(const char* given, std::string_view otherwise) {
+  return given && *given ? std::string_view(given) : otherwise;
+}
+
+const char* name_of(const jitc_request& given) { return given.name && *given.name ? given.name : kDefaultName; }
+
+bool is_text(const std::string& text, const char* given) { return given && text == given; }
+
+bool has_flags(const Request& request, const std::vector<std::string>& defaults, const jitc_request& given) {
+  const std::size_t count = defaults.size();
+  return request.flags.size() == count + given.flag_count &&
+         std::equal(defaults.begin(), defaults.end(), request.flags.begin()) &&
+         std::equal(given.flags, given.flags + given.flag_count, request.flags.data() + count,
+                    [](const char* flag, const std::string& text) { return is_text(text, flag); });
+}
+
+// Would request_of give this request? The caller may have changed any byte since.
+bool is_request_of(const Request& request, const jitc_request& given, const Request& defaults,
+                   std::string_view origin) {
+  return request.origin == origin && request.name == name_of(given) && has_flags(request, defaults.flags, given) &&
+         std::equal(request.headers.begin(), request.headers.end(), given.headers, given.headers + given.header_count,
+                    [](const common::Header& header, const jitc_header& one) {
+                      return is_text(header.name, one.name) && is_text(header.text, one.text);
+                    }) &&
+         request.compiler == given_or(given.compiler, defaults.compiler) &&
+         request.isa_wish == given_or(given.isa, defaults.isa_wish) &&
+         request.abi_tag == given_or(given.abi_tag, defaults.abi_tag) &&
+         request.exact_flags == (given.exact_flags != 0);
+}
 
 }  // namespace
 
@@ -55,25 +89,44 @@ Request request_of(const jitc_request& given, const Request& defaults, std::stri
   for (std::size_t i = 0; i < given.flag_count; ++i) request.flags.emplace_back(given.flags[i]);
   for (std::size_t i = 0; i < given.header_count; ++i)
     request.headers.push_back({given.headers[i].name, given.headers[i].text});
-  if (given.compiler && *given.compiler) request.compiler = given.compiler;
-  if (given.isa && *given.isa) request.isa_wish = given.isa;
-  if (given.abi_tag) request.abi_tag = given.abi_tag;
+  request.compiler = given_or(given.compiler, defaults.compiler);
+  request.isa_wish = given_or(given.isa, defaults.isa_wish);
+  request.abi_tag = given_or(given.abi_tag, defaults.abi_tag);
   request.exact_flags = given.exact_flags != 0;
   return request;
 }
 
-gate::Demand demand_of(const jitc_request* request, const Result<Request>& defaults) {
+void RecentRequests::add(common::SharedRequest request) {
+  requests_.push_front(std::move(request));
+  std::size_t bytes = 0;
+  std::size_t kept = 1;
+  while (kept < requests_.size() && kept <= kMostRemembered) {
+    bytes += requests_[kept]->origin.size();
+    if (bytes > kMostRememberedBytes) break;
+    ++kept;
+  }
+  requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(kept), requests_.end());
+}
+
+gate::Demand demand_of(const jitc_request* request, const Result<Request>& defaults, RecentRequests& recent) {
   try {
     if (!defaults) return {std::unexpected(defaults.error()), {}};
     if (!request) return {common::fail(ErrorKind::kUsage, "no request was given", "jitc_compile"), {}};
     const jitc_request given = from_sized(request);
     std::string manifest;
     if (given.manifest) manifest.assign(static_cast<const char*>(given.manifest), given.manifest_length);
-    Result<std::string> source = source_of(given, name_of(given));
-    if (!source) return {std::unexpected(std::move(source.error())), {}};
-    gate::Demand demand{request_of(given, *defaults, std::move(*source)), std::move(manifest)};
-    demand.request->emitter_version = sharing_version(*demand.request);
-    if (wants_sharing(*demand.request)) {
+    jitc_text made;
+    const Result<std::string_view> source = source_of(given, name_of(given), made);
+    if (!source) return {std::unexpected(source.error()), {}};
+    const common::SharedRequest& known =
+        recent.get([&](const Request& one) { return is_request_of(one, given, *defaults, *source); },
+                   [&] {
+                     Request wanted = request_of(given, *defaults, std::string(*source));
+                     wanted.emitter_version = sharing_version(wanted);
+                     return wanted;
+                   });
+    gate::Demand demand{known, std::move(manifest)};
+    if (wants_sharing(*known)) {
       demand.make_code = [](const Request& asked) -> Result<std::string> { return shared_text(asked); };
       demand.origin_is_source = true;
     }

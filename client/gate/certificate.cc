@@ -23,6 +23,15 @@ CertificateWords Certificate::words() const {
   return words;
 }
 
+common::Digest call_digest(const common::Digest& request, std::string_view manifest) {
+  return common::Hasher("jitc call 2").digest("request", request).text("manifest", manifest).finish();
+}
+
+common::Digest numbered(common::Digest call, std::uint64_t sequence) {
+  for (std::size_t i = 0; i < sizeof sequence; ++i) call.bytes[i] ^= static_cast<std::uint8_t>(sequence >> 8 * i);
+  return call;
+}
+
 Verdict judge(const CertificateWords& combined) {
   Verdict verdict;
   verdict.someone_needs = combined[0];

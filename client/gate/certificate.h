@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "common/digest.h"
 #include "common/error.h"
@@ -32,6 +33,13 @@ struct Certificate {
   common::Digest call;
   CertificateWords words() const;
 };
+
+// Of one module's call: over all that must be equal on all ranks, but for the call's number.
+common::Digest call_digest(const common::Digest& request, std::string_view manifest);
+
+// With the call's number, which changes from call to call where the rest mostly does not: it costs no hashing. Alike
+// calls with two numbers differ in those; that two digests differ by just two numbers does not happen to SHA-256.
+common::Digest numbered(common::Digest call, std::uint64_t sequence);
 
 // The same on every rank, since it follows from the OR alone.
 struct Verdict {

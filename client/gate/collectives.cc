@@ -102,7 +102,9 @@ Collectives::~Collectives() {
 }
 
 Outcome<void> Collectives::all_or(std::span<std::uint64_t> words, std::string_view step, Waits waits) {
-  Operation& operation = current_.emplace_back();
+  current_.splice(current_.end(), spare_);
+  if (current_.empty()) current_.emplace_back();
+  Operation& operation = current_.back();
   operation.send.assign(words.begin(), words.end());
   operation.receive.resize(words.size());
   if (const int code = table_.iallreduce_or(table_.state, operation.send.data(), operation.receive.data(), words.size(),
@@ -110,7 +112,7 @@ Outcome<void> Collectives::all_or(std::span<std::uint64_t> words, std::string_vi
     return give_up(communicator_failure(code, step));
   if (auto done = wait(operation, step, waits); !done) return done;
   std::ranges::copy(operation.receive, words.begin());
-  current_.pop_back();
+  spare_.splice(spare_.end(), current_);
   return {};
 }
 

@@ -88,6 +88,7 @@ class Collectives {
   OnWaiting on_waiting_;
   Operations posted_;   // in the order in which they were started
   Operations current_;  // what is waited for
+  Operations spare_;    // one that a reduction is done with, for the next
   bool is_broken_ = false;
 };
 

@@ -37,14 +37,14 @@ Error divergent(std::string message, std::string thing) {
 }
 
 std::optional<Error> out_of_turn(const Call& mine, const Call& root) {
-  const std::string thing = "call " + std::to_string(mine.sequence) + " ('" + mine.request.name + "')";
+  const std::string thing = "call " + std::to_string(mine.sequence) + " ('" + mine.request->name + "')";
   if (mine.sequence != root.sequence)
     return divergent("this is its call " + std::to_string(mine.sequence) + ", rank 0 is at call " +
                          std::to_string(root.sequence) + ": a rank skipped a call",
                      thing);
   const Digest none;
-  const Digest my_digest = common::request_digest(mine.request);
-  const Digest root_digest = common::request_digest(root.request);
+  const Digest& my_digest = mine.request.digest();
+  const Digest& root_digest = root.request.digest();
   if (my_digest == root_digest) return std::nullopt;
   if (mine.previous != none && mine.previous == root_digest)
     return divergent("its call before this one asked for what rank 0 asks now: it skipped a call", thing);
@@ -54,8 +54,8 @@ std::optional<Error> out_of_turn(const Call& mine, const Call& root) {
 }
 
 std::optional<Error> differing_settings(const Call& mine_call, const Call& root_call) {
-  const common::Request& mine = mine_call.request;
-  const common::Request& root = root_call.request;
+  const common::Request& mine = *mine_call.request;
+  const common::Request& root = *root_call.request;
   const auto differ = [](const char* what, const std::string& here, const std::string& there) -> std::optional<Error> {
     if (here == there) return std::nullopt;
     return divergent(std::string(what) + " " + quoted(here) + " here, " + quoted(there) + " on rank 0", what);
@@ -103,20 +103,19 @@ std::string first_difference(std::string_view mine, std::string_view root) {
 
 std::optional<Error> difference(const Call& mine, const Call& root) {
   if (auto error = out_of_turn(mine, root)) return error;
-  if (mine.request.origin != root.request.origin &&
-      common::request_digest(mine.request) != common::request_digest(root.request))
-    return divergent("the source differs, first at " + first_difference(mine.request.origin, root.request.origin),
-                     mine.request.name);
+  if (mine.request->origin != root.request->origin && mine.request.digest() != root.request.digest())
+    return divergent("the source differs, first at " + first_difference(mine.request->origin, root.request->origin),
+                     mine.request->name);
   if (auto error = differing_settings(mine, root)) return error;
   if (mine.manifest != root.manifest)
     return divergent("the source is the same, its constants manifest differs, first at " +
                          first_difference(mine.manifest, root.manifest),
-                     mine.request.name);
+                     mine.request->name);
   return std::nullopt;
 }
 
 bool is_adoptable(const Call& mine, const Call& root) {
-  return mine.request.name == root.request.name && !out_of_turn(mine, root) && !differing_settings(mine, root);
+  return mine.request->name == root.request->name && !out_of_turn(mine, root) && !differing_settings(mine, root);
 }
 
 std::optional<Error> difference(const std::vector<Call>& mine, const std::vector<Call>& root) {

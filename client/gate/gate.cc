@@ -18,15 +18,7 @@ using std::chrono::steady_clock;
 // How often a leader progresses beats that slow ranks have not taken yet: MPI moves only when it is called.
 constexpr std::chrono::milliseconds kAdvance{20};
 
-common::Digest digest_of(const Call& call, const common::Digest& request) {
-  return common::Hasher("jitc call 1")
-      .digest("request", request)
-      .text("manifest", call.manifest)
-      .number("sequence", call.sequence)
-      .finish();
-}
-
-common::Digest digest_of(const std::vector<common::Digest>& calls) {
+common::Digest digest_of_all(const std::vector<common::Digest>& calls) {
   if (calls.size() == 1) return calls.front();
   common::Hasher hasher("jitc calls 1");
   hasher.list("calls", calls.size());
@@ -152,9 +144,8 @@ Gate::Local Gate::local_step(std::span<Demand> demands) {
     for (std::size_t i = 0; i < demands.size(); ++i) {
       Demand& demand = demands[i];
       if (!demand.request) return failed_locally(std::move(demand.request.error()));
-      if (i == 0) name_ = demand.request->name;
-      if (auto checked = common::check_request(*demand.request); !checked)
-        return failed_locally(std::move(checked.error()));
+      if (i == 0) name_ = (*demand.request)->name;
+      if (const auto& checked = demand.request->checked(); !checked) return failed_locally(checked.error());
       calls.push_back({sequence_, previous_[i], std::move(*demand.request), std::move(demand.manifest)});
       sources.push_back({std::move(demand.make_code), demand.origin_is_source});
     }
@@ -179,12 +170,14 @@ Gate::Local Gate::failed_locally(Error error) {
   return local;
 }
 
-// Solvers ask for the same module again and again, and the digest would cost most of such a call.
-const common::Digest& Gate::digest_of_request(const common::Request& request, std::size_t place) {
+// Of what must be equal on all ranks, but for the call's number. Solvers ask for the same module again and again.
+const common::Digest& Gate::digest_of(const Call& call, std::size_t place) {
   if (last_digested_.size() <= place) last_digested_.resize(place + 1);
-  std::optional<Digested>& last = last_digested_[place];
-  if (!last || last->request != request) last = Digested{request, common::request_digest(request)};
-  return last->digest;
+  Digested& last = last_digested_[place];
+  const common::Digest& request = call.request.digest();
+  if (last.request != request || last.manifest != call.manifest)
+    last = {request, call.manifest, call_digest(request, call.manifest)};
+  return last.both;
 }
 
 Gate::Local Gate::look_into_table(std::vector<Call> calls) {
@@ -193,15 +186,15 @@ Gate::Local Gate::look_into_table(std::vector<Call> calls) {
   local.view.isa = options_.host_isa;
   std::vector<common::Digest> digests;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const common::Digest request = digest_of_request(calls[i].request, i);
-    digests.push_back(digest_of(calls[i], request));
+    const common::Digest& request = calls[i].request.digest();
+    digests.push_back(digest_of(calls[i], i));
     const auto known = std::ranges::find(local.wanted, request, &Local::Wanted::request);
     local.places.push_back(static_cast<std::size_t>(known - local.wanted.begin()));
     if (known != local.wanted.end()) continue;
     local.wanted.push_back({i, request, services_.modules.find(request), {}});
-    local.view.modules.push_back({calls[i].request.name, local.wanted.back().module != nullptr});
+    local.view.modules.push_back({calls[i].request->name, local.wanted.back().module != nullptr});
   }
-  local.view.call = digest_of(digests);
+  local.view.call = numbered(digest_of_all(digests), calls.front().sequence);
   local.calls = std::move(calls);
   return local;
 }
@@ -282,7 +275,7 @@ Outcome<Action> Gate::perform(Run& run, action::Begin& begin) {
           continue;
         }
       }
-      LeaderWork::Order order{module, run.local.calls[wanted.first].request, {}, false};
+      LeaderWork::Order order{module, *run.local.calls[wanted.first].request, {}, false};
       if (order.request.isa_wish == "common") order.request.isa_level = common::isa_level_of(begin.common_isa);
       order.make_code = run.local.sources[wanted.first].make_code;
       order.origin_is_source = run.local.sources[wanted.first].origin_is_source;
@@ -367,7 +360,7 @@ Result<std::shared_ptr<loader::Module>> Gate::load(const Local::Wanted& wanted, 
 std::string Gate::step(const Run& run) const { return run.protocol.waits_for() + " call " + std::to_string(sequence_); }
 
 const std::string& Gate::name_of(const Local& local, std::size_t module) {
-  return local.calls[local.wanted[module].first].request.name;
+  return local.calls[local.wanted[module].first].request->name;
 }
 
 void Gate::tell(const std::string& name, const rpc::Progress& progress) const {

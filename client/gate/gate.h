@@ -29,7 +29,7 @@ namespace jitc::gate {
 
 // What this rank wants. A rank that could not make its request says why instead, and takes part all the same.
 struct Demand {
-  common::Result<common::Request> request;
+  common::Result<common::SharedRequest> request;
   std::string manifest;
   MakeCode make_code;  // empty: the request's origin is what is compiled
   // The origin is C too: it is compiled when what was made of it is refused, or nothing was made (an empty text).
@@ -105,9 +105,11 @@ class Gate {
     std::vector<std::size_t> places;   // by call: which of these
     std::vector<Delivery> deliveries;  // room for them, by call
   };
+  // A request with its manifest, and the digest of both.
   struct Digested {
-    common::Request request;
-    common::Digest digest;
+    common::Digest request;
+    std::string manifest;
+    common::Digest both;
   };
   // The leader's wait in a turn.
   struct Waiting {
@@ -130,7 +132,7 @@ class Gate {
   Local local_step(std::span<Demand> demands);
   Local failed_locally(common::Error error);
   Local look_into_table(std::vector<Call> calls);
-  const common::Digest& digest_of_request(const common::Request& request, std::size_t place);
+  const common::Digest& digest_of(const Call& call, std::size_t place);
   common::Result<View> adopt(Local& local, const action::Compare& compare);
   static void deliver(Local& local);
 
@@ -160,9 +162,9 @@ class Gate {
   GateServices services_;
   OnProgress on_progress_;
   std::uint64_t sequence_ = 0;
-  std::vector<common::Digest> previous_;                // what the call before asked for
-  std::vector<std::optional<Digested>> last_digested_;  // by place in the call
-  Words nodes_;                                         // each rank's; empty: not known yet
+  std::vector<common::Digest> previous_;  // what the call before asked for
+  std::vector<Digested> last_digested_;   // by place in the call
+  Words nodes_;                           // each rank's; empty: not known yet
   std::optional<Failure> broken_;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,8 +55,9 @@ class LeaderWork {
   std::shared_ptr<StoreLookup> store_;
   std::shared_ptr<Compiler> compiler_;
   Work work_ = Work::kLookUpOrCompile;
-  std::deque<Order> waiting_;
-  std::deque<Running> running_;  // in the order of the turns
+  // Lists: a warm call has no work, and they take no memory before they are used.
+  std::list<Order> waiting_;
+  std::list<Running> running_;  // in the order of the turns
   std::map<std::size_t, common::Result<Obtained>> results_;
 };
 

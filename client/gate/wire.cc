@@ -61,7 +61,7 @@ Beat decode_beat(std::string_view bytes) {
 }
 
 std::string encode(const Call& call) {
-  const common::Request& request = call.request;
+  const common::Request& request = *call.request;
   Writer out;
   out.number(call.sequence);
   out.text({reinterpret_cast<const char*>(call.previous.bytes.data()), call.previous.bytes.size()});
@@ -88,13 +88,12 @@ std::string encode(const Call& call) {
 
 common::Result<Call> decode_call(std::string_view bytes) {
   Reader in(bytes);
-  Call call;
-  common::Request& request = call.request;
-  call.sequence = in.number();
-  const std::string previous = in.text();
-  if (previous.size() == call.previous.bytes.size())
-    std::memcpy(call.previous.bytes.data(), previous.data(), previous.size());
-  call.manifest = in.text();
+  common::Request request;
+  const std::uint64_t sequence = in.number();
+  common::Digest previous;
+  if (const std::string digest = in.text(); digest.size() == previous.bytes.size())
+    std::memcpy(previous.bytes.data(), digest.data(), digest.size());
+  std::string manifest = in.text();
   request.origin = in.text();
   for (std::uint64_t left = in.number(); left > 0 && in.is_good(); --left) request.flags.push_back(in.text());
   request.compiler = in.text();
@@ -114,7 +113,7 @@ common::Result<Call> decode_call(std::string_view bytes) {
     return common::fail(common::ErrorKind::kInternal,
                         "the root's call cannot be read: " + std::to_string(bytes.size()) + " bytes", "call of rank 0",
                         "use the same libjitc on all ranks");
-  return call;
+  return Call{sequence, previous, std::move(request), std::move(manifest)};
 }
 
 std::string encode(const std::vector<Call>& calls) {

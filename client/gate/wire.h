@@ -42,7 +42,7 @@ Beat decode_beat(std::string_view bytes);  // of the size that encode gives
 struct Call {
   std::uint64_t sequence = 0;  // 1: the first call on this communicator
   common::Digest previous;     // request digest of the call before, of its module in the same place; zeros: none
-  common::Request request;
+  common::SharedRequest request;
   std::string manifest;
 };
 std::string encode(const Call& call);

@@ -102,20 +102,22 @@ Module::~Module() {
 Result<std::string> Module::bytes() const { return common::read_all(file_.get(), path_); }
 
 Result<void*> Module::symbol(const std::string& name) const {
-  const auto unknown = [&] {
-    return common::fail(ErrorKind::kUsage, "the module defines no such function or variable", name,
-                        "check its spelling, and that it is not static");
-  };
+  if (void* address = find(name.c_str())) return address;
+  return common::fail(ErrorKind::kUsage, "the module defines no such function or variable", name,
+                      "check its spelling, and that it is not static");
+}
+
+void* Module::find(const char* name) const noexcept {
   dlerror();
-  void* address = dlsym(handle_, name.c_str());
-  if (!address) return unknown();
+  void* address = dlsym(handle_, name);
+  if (!address) return nullptr;
   // dlsym also searches the libraries that the module needs: "sin" would be libm's.
   link_map* own = nullptr;
   Dl_info info = {};
   void* base = nullptr;
   if (dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&own)) != 0 ||
       !dladdr1(address, &info, &base, RTLD_DL_LINKMAP) || base != own)
-    return unknown();
+    return nullptr;
   return address;
 }
 

@@ -39,6 +39,8 @@ class Module {
   common::Result<std::string> bytes() const;
   // The address of what the module itself defines under this name; what its libraries define is not found (kUsage).
   common::Result<void*> symbol(const std::string& name) const;
+  // The same without a reason; nullptr: none.
+  void* find(const char* name) const noexcept;
 
  private:
   Module(common::Fd file, std::string path, const common::ArtifactView& view);

@@ -12,67 +12,21 @@
 #include "common/identity.h"
 #include "common/runtime_dir.h"
 #include "common/store_reader.h"
-#include "tests/support/fake_daemon.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test_artifact.h"
+#include "tests/integration/client_fixture.h"
 
 namespace jitc {
 namespace {
 
+using testing::Client;
 using testing::FakeDaemon;
 using ::testing::HasSubstr;
-
-constexpr const char* kSource = "double answer(double x);\n";
+using testing::kSource;
 
 bool is_rpc_library_open() {
   void* library = dlopen(JITC_LIB_DIR "/libjitc-rpc.so", RTLD_NOW | RTLD_NOLOAD);
   if (library) dlclose(library);
   return library != nullptr;
 }
-
-class Client : public ::testing::Test {
- protected:
-  const std::string& runtime_dir() const { return directory_.path(); }
-  std::string socket() const { return runtime_dir() + "/" + common::kSocketName; }
-
-  Options options(std::vector<std::pair<std::string, std::string>> settings = {}) const {
-    settings.emplace_back("runtime_dir", runtime_dir());
-    return {std::move(settings), {}};
-  }
-  Request request(const std::string& source = kSource) const {
-    Request made;
-    made.source = source;
-    made.name = "residual.c";
-    made.manifest = "rho eta";
-    return made;
-  }
-
-  // A daemon that has compiled `module` for whatever is asked.
-  FakeDaemon::Script script(const std::string& module = "answer") {
-    return {.compile = [module](const v1::CompileRequest& asked, FakeDaemon::Events& events) {
-      const common::Digest key = common::sha256(asked.origin());
-      v1::Artifact artifact;
-      artifact.set_key(key.hex());
-      artifact.set_compile_seconds(0.5);
-      artifact.set_peak_bytes(123456);
-      FakeDaemon::send_artifact(events, testing::make_artifact(module, key), artifact);
-      return grpc::Status::OK;
-    }};
-  }
-
-  Error error_of(Context& context, const Request& asked) {
-    try {
-      context.compile(asked);
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "no error";
-    return Error(JITC_OK, "none");
-  }
-
- private:
-  testing::TemporaryDirectory directory_;
-};
 
 TEST_F(Client, CompilesThroughTheDaemonOnceAndThenHoldsIt) {
   FakeDaemon daemon(socket(), script());

@@ -247,7 +247,11 @@ TEST(GateBatches, AdoptedModulesAreCompiledByTheRootAlone) {
   });
   const auto all = compile_all(world, [](int rank) {
     std::vector<Demand> demands = demands_of({"a", "b"});
-    if (rank == 2) demands[1].request->origin = "int of_mine;\n";
+    if (rank == 2) {
+      common::Request mine = **demands[1].request;
+      mine.origin = "int of_mine;\n";
+      demands[1].request = std::move(mine);
+    }
     return demands;
   });
   ASSERT_NO_FATAL_FAILURE(expect_all(all, {"a", "b"}, {kNew, kNew}));

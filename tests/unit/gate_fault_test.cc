@@ -120,23 +120,19 @@ TEST_P(GateFault, HungStoreIsATimeOutEverywhereAndBreaksNothing) {
 // One rank is out of memory for anything large: for its request, or for the artifact that it receives.
 TEST_P(GateFault, RankWithoutMemoryIsNamedOnAll) {
   const int poor = GetParam() - 1;
-  const common::Request big = request_for(std::string(100'000, ' ') + kSource);
-  for (const bool is_request : {true, false}) {
-    GateWorld world(GetParam());
-    const auto& asked = is_request ? big : request_for(kSource);
-    GateWorld::Outcomes outcomes(static_cast<std::size_t>(GetParam()), std::unexpected(Failure{}));
-    testing::on_ranks(GetParam(), [&](int rank) {
-      Demand demand{asked, "constants"};
-      std::optional<testing::FailingNew> failing;
-      // A request is copied once, into the memo; an artifact once into the piece, which a rank needs to take part.
-      if (rank == poor) failing.emplace(is_request ? 0 : 1, 5000, true);
-      auto outcome = world.rank(rank).gate->compile(std::move(demand));
-      failing.reset();
-      outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
-    });
-    expect_same_failure(outcomes, ErrorKind::kNotLoaded, "no memory", {poor});
-    expect_works_again(world);
-  }
+  GateWorld world(GetParam());
+  GateWorld::Outcomes outcomes(static_cast<std::size_t>(GetParam()), std::unexpected(Failure{}));
+  testing::on_ranks(GetParam(), [&](int rank) {
+    Demand demand = demand_of(kSource);
+    std::optional<testing::FailingNew> failing;
+    // The artifact is copied once into the piece, which a rank needs to take part.
+    if (rank == poor) failing.emplace(1, 5000, true);
+    auto outcome = world.rank(rank).gate->compile(std::move(demand));
+    failing.reset();
+    outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
+  });
+  expect_same_failure(outcomes, ErrorKind::kNotLoaded, "no memory", {poor});
+  expect_works_again(world);
 }
 
 // Any one allocation may fail on a rank: then all fail alike; or this rank has left the call, and nobody has succeeded.
@@ -200,16 +196,11 @@ TEST(GateBroken, WhatIsAbandonedWithoutMemoryIsBrokenAllTheSame) {
 TEST_P(GateFault, RootThatFallsSilentIsATimeOutOnAllOthers) {
   testing::SimulatedWorld world(GetParam());
   testing::on_ranks(GetParam(), [&](int rank) {
-    const auto request = request_for(kSource);
     if (rank == 0) {
       // The root agrees and is never heard of again.
       Collectives collectives(world.communicator(0), {});
       Certificate certificate{true, true, std::nullopt, 0xf, {}};
-      certificate.call = common::Hasher("jitc call 1")
-                             .digest("request", common::request_digest(request))
-                             .text("manifest", "constants")
-                             .number("sequence", 1)
-                             .finish();
+      certificate.call = numbered(call_digest(common::request_digest(request_for(kSource)), "constants"), 1);
       CertificateWords words = certificate.words();
       ASSERT_TRUE(collectives.all_or(words, "for"));
       ASSERT_TRUE(judge(words).all_alike);
@@ -250,11 +241,7 @@ TEST_P(GateFault, RankLostDuringTheCompileIsATimeOutOnAllOthers) {
       table.release = nullptr;
       Collectives collectives(table, {});
       Certificate certificate{true, true, std::nullopt, 0xf, {}};
-      certificate.call = common::Hasher("jitc call 1")
-                             .digest("request", common::request_digest(request_for(kSource)))
-                             .text("manifest", "constants")
-                             .number("sequence", 1)
-                             .finish();
+      certificate.call = numbered(call_digest(common::request_digest(request_for(kSource)), "constants"), 1);
       CertificateWords words = certificate.words();
       ASSERT_TRUE(collectives.all_or(words, "for"));
       return;

@@ -88,11 +88,12 @@ std::vector<Demand> demands_of(const Scenario& scenario, unsigned call, int rank
   const Fault fault = scenario.plans[call].faults[static_cast<std::size_t>(rank)];
   const bool is_ahead = fault == Fault::kSkippedCall && call + 1 < kCallsOfAWorld;
   std::vector<Demand> demands;
-  for (const int module : scenario.plans[is_ahead ? call + 1 : call].modules)
-    demands.push_back({request_of(module), "constants"});
+  for (const int module : scenario.plans[is_ahead ? call + 1 : call].modules) {
+    common::Request request = request_of(module);
+    if (fault == Fault::kOtherText) request.origin += "int more;\n";
+    demands.push_back({std::move(request), "constants"});
+  }
   if (fault == Fault::kNoRequest) demands.back().request = common::fail(ErrorKind::kUsage, "no derivative");
-  if (fault == Fault::kOtherText)
-    for (Demand& demand : demands) demand.request->origin += "int more;\n";
   if (fault == Fault::kOtherManifest) demands.back().manifest = "another order";
   if (fault == Fault::kFewerModules) demands.pop_back();  // perhaps none is left
   return demands;

@@ -273,9 +273,9 @@ TEST_P(GateOfMany, AdoptNeedsEveryRanksConsent) {
 TEST_P(GateOfMany, AdoptDoesNotHideOtherFlags) {
   GateWorld world(GetParam(), [](int, GateOptions& options) { options.adopts_root = true; });
   const auto outcomes = world.compile([](int rank) {
-    Demand demand = demand_of(kSource);
-    demand.request->flags = {rank == 1 ? "-O2" : "-O3"};
-    return demand;
+    common::Request request = request_for(kSource);
+    request.flags = {rank == 1 ? "-O2" : "-O3"};
+    return Demand{std::move(request), "constants"};
   });
   expect_same_failure(outcomes, ErrorKind::kDivergent, "flags '-O2' here, '-O3' on rank 0", {1});
 }
@@ -285,9 +285,9 @@ TEST_P(GateOfMany, SkippedCallIsFoundOutInEitherMode) {
     const int skipper = GetParam() - 1;
     GateWorld world(GetParam(), [&](int, GateOptions& options) { options.adopts_root = adopts; });
     const auto call = [&](const std::string& name) {
-      Demand demand = demand_of("int " + name + ";\n");
-      demand.request->name = name;
-      return demand;
+      common::Request request = request_for("int " + name + ";\n");
+      request.name = name;
+      return Demand{std::move(request), "constants"};
     };
     const auto first = world.compile([&](int rank) { return call(rank == skipper ? "b" : "a"); });
     for (const auto& outcome : first) EXPECT_EQ(outcome.error().error.kind, ErrorKind::kDivergent);
