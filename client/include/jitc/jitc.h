@@ -8,7 +8,8 @@
  * - Structures begin with `size`, which the caller sets to sizeof of that structure: so old programs go on working with
  *   newer libraries. Fields left 0 or NULL mean the default.
  * - Collective: functions marked so must be called by every rank of the context's communicator, in the same order. They
- *   return the same status, and the same error, on every rank.
+ *   return the same status, and the same error, on every rank. Wrong arguments on one rank are JITC_USAGE on all; only
+ *   without a context a rank cannot take part.
  * - A context is used by one thread at a time. Modules may be used and released by any thread.
  * - The library calls the communicator's functions only from the thread that called jitc_compile, and never forks
  *   once it has connected to the daemon.
