@@ -88,8 +88,6 @@ bool has_flag(const Request& request, std::string_view flag) {
   return std::ranges::find(request.flags, flag) != request.flags.end();
 }
 
-bool wants_native(const Request& request) { return request.isa_wish == "native" || has_flag(request, "-march=native"); }
-
 Result<void> check_known(const CompilerIdentity& compiler, const Identity& identity) {
   const auto unknown = [](std::string thing) {
     return fail(ErrorKind::kRefused, "parts of it cannot be read, so that nothing made with it can be told apart",
@@ -161,6 +159,8 @@ bool is_self_contained(const Request& request, const Identity& identity) {
 bool may_hit_directly(const Request& request, const Identity& identity) {
   return identity.version == build_version() && is_self_contained(request, identity);
 }
+
+bool wants_native(const Request& request) { return request.isa_wish == "native" || has_flag(request, "-march=native"); }
 
 Result<ResolvedRequest> resolve(const Request& request, const Identity& identity) {
   const CompilerIdentity* compiler = identity.compiler(request.compiler);

@@ -41,6 +41,9 @@ bool may_hit_directly(const Request& request, const Identity& identity);
 // Nothing of the machine's files enters the key: the embedded compiler, and no include roots.
 bool is_self_contained(const Request& request, const Identity& identity);
 
+// Is it made for the CPU of the node that compiles it, so that another node's would be other code?
+bool wants_native(const Request& request);
+
 // The artifact key of a request on this node: resolves the wish for the ISA (common: the request's isa_level, else this
 // CPU's level) and the compiler's name. kRefused for a compiler that the daemon does not offer, and when nobody knows
 // what would be compiled: an identity or an include root's digest is empty.

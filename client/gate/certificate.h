@@ -2,13 +2,16 @@
 // tells every rank the same. Pure.
 //
 //   0      one bit per module of the call: this rank needs it; those from number 63 on share the last bit
-//   1      bit 0: differing requests are an error here; bit k: this rank cannot make its request, error kind k
+//   1      bit 0: differing requests are an error here; bit k: this rank cannot make its request, error kind k; bit
+//   32+k:
+//          this rank waits for at least 2^k ms for a sign of others, and for less than twice as long (k: 0 to 31)
 //   2      ~mask of this CPU's instruction sets: the OR of complements is the complement of what all have in common
 //   3-6    digest over request, manifest and sequence number; zeros from a rank with an error
 //   7-10   its complement; zeros from a rank with an error. A bit set in both ORs differs between two ranks.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,6 +34,7 @@ struct Certificate {
   std::optional<common::ErrorKind> error;
   common::IsaMask isa = 0;
   common::Digest call;
+  std::chrono::milliseconds patience{0};  // 0: without limit
   CertificateWords words() const;
 };
 
@@ -48,6 +52,7 @@ struct Verdict {
   bool someone_failed = false;
   bool all_alike = false;  // ranks with an error aside
   common::IsaMask common_isa = 0;
+  std::chrono::milliseconds least_patience{0};  // rounded down to a power of two; 0: nobody has a limit
 };
 Verdict judge(const CertificateWords& combined);
 

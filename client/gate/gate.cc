@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/gate/divergence.h"
+#include "common/identity.h"
 
 namespace jitc::gate {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using common::Error;
 using common::ErrorKind;
 using common::Result;
+using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 // How often a leader progresses beats that slow ranks have not taken yet: MPI moves only when it is called.
@@ -37,6 +39,16 @@ Beat waiting_beat(const rpc::Progress& progress) {
 
 rpc::Progress progress_of(const Beat& beat) {
   return {static_cast<rpc::Progress::Phase>(beat.phase), beat.place, beat.seconds, beat.memory_bytes};
+}
+
+// A limit of less than a millisecond is a limit, too.
+std::chrono::milliseconds milliseconds_of(nanoseconds limit) {
+  return std::chrono::ceil<std::chrono::milliseconds>(limit);
+}
+
+// The least patient of all ranks is to hear several beats before it would give up.
+nanoseconds beat_for(std::chrono::milliseconds least_patience, const Pacing& pacing) {
+  return least_patience.count() > 0 ? std::min(pacing.beat, nanoseconds(least_patience) / 4) : pacing.beat;
 }
 
 Error no_memory(std::string what, std::string thing) {
@@ -81,12 +93,12 @@ Outcome<std::vector<Delivery>> Gate::compile_all(std::span<Demand> demands) {
   }
   ++sequence_;
   Local local = local_step(demands);
-  const Ranks ranks{collectives_.rank(), collectives_.size(), options_.node};
+  const Ranks ranks{collectives_.rank(), collectives_.size(), options_.node, milliseconds_of(options_.pacing.silence)};
   View view = std::move(local.view);
-  Run run{std::move(local), Protocol(ranks, std::move(view), std::move(nodes_)),
+  Run run{std::move(local), Protocol(ranks, std::move(view), std::move(leaders_)),
           LeaderWork(services_.store, services_.compiler)};
   Outcome<void> done = perform_all(run);
-  nodes_ = run.protocol.take_nodes();
+  leaders_ = run.protocol.take_leaders();
   // Whoever has agreed, also when the call fails: the next one may find out that a rank skipped this one.
   if (run.protocol.has_agreed())
     for (std::size_t i = 0; i < previous_.size(); ++i) previous_[i] = run.local.wanted[run.local.places[i]].request;
@@ -192,7 +204,8 @@ Gate::Local Gate::look_into_table(std::vector<Call> calls) {
     local.places.push_back(static_cast<std::size_t>(known - local.wanted.begin()));
     if (known != local.wanted.end()) continue;
     local.wanted.push_back({i, request, services_.modules.find(request), {}});
-    local.view.modules.push_back({calls[i].request->name, local.wanted.back().module != nullptr});
+    local.view.modules.push_back(
+        {calls[i].request->name, local.wanted.back().module != nullptr, common::wants_native(*calls[i].request)});
   }
   local.view.call = numbered(digest_of_all(digests), calls.front().sequence);
   local.calls = std::move(calls);
@@ -290,7 +303,8 @@ Outcome<Action> Gate::perform(Run& run, action::Begin& begin) {
 }
 
 Outcome<Action> Gate::perform(Run& run, action::Await& await) {
-  if (!run.waiting) run.waiting.emplace(options_.pacing.beat);
+  const nanoseconds beat = beat_for(await.patience, options_.pacing);
+  if (!run.waiting) run.waiting.emplace(beat);
   while (RootWork* work = run.work.awaited(await)) {
     const Outcome<bool> ended = wait_for(run, *work, name_of(run.local, await.module));
     if (!ended) return std::unexpected(ended.error());
@@ -298,7 +312,7 @@ Outcome<Action> Gate::perform(Run& run, action::Await& await) {
       rpc::Progress progress = work->progress();
       progress.seconds = run.waiting->seconds();
       tell(name_of(run.local, await.module), progress);
-      run.waiting->beat = steady_clock::now() + options_.pacing.beat;  // no burst after this process was stopped
+      run.waiting->beat = steady_clock::now() + beat;  // no burst after this process was stopped
       return run.protocol.beat_due(waiting_beat(progress));
     }
     run.work.collect();
@@ -312,7 +326,7 @@ Outcome<Action> Gate::perform(Run& run, action::Await& await) {
 
 // True: the work has ended; false: a beat is due.
 Outcome<bool> Gate::wait_for(Run& run, RootWork& work, const std::string& name) {
-  const std::chrono::nanoseconds limit = options_.pacing.silence;
+  const nanoseconds limit = options_.pacing.silence;
   Waiting& waiting = *run.waiting;
   for (;;) {
     const Outcome<bool> is_quiet = collectives_.advance(step(run));  // every rank has taken every beat

@@ -164,7 +164,7 @@ class Gate {
   std::uint64_t sequence_ = 0;
   std::vector<common::Digest> previous_;  // what the call before asked for
   std::vector<Digested> last_digested_;   // by place in the call
-  Words nodes_;                           // each rank's; empty: not known yet
+  std::vector<int> leaders_;              // the first rank of each node; empty: not known yet
   std::optional<Failure> broken_;
 };
 

@@ -1,7 +1,9 @@
 #include "client/gate/protocol.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <unordered_set>
 
 namespace jitc::gate {
 namespace {
@@ -12,10 +14,11 @@ using common::Result;
 // So many failing ranks say why; of the others only the number is known.
 constexpr std::size_t kReasons = 4;
 
-std::vector<int> ranks_in(std::span<const std::uint64_t> bits, int size) {
+std::vector<int> ranks_in(std::span<const std::uint64_t> words) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < size; ++rank)
-    if (bits[static_cast<std::size_t>(rank) / 64] >> (rank % 64) & 1) ranks.push_back(rank);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    for (std::uint64_t bits = words[i]; bits != 0; bits &= bits - 1)
+      ranks.push_back(static_cast<int>(64 * i) + std::countr_zero(bits));
   return ranks;
 }
 
@@ -40,6 +43,8 @@ std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
   return {beat, std::move(bytes)};
 }
 
+Failure bug(std::string message) { return {{common::ErrorKind::kInternal, std::move(message), {}, {}}, {}}; }
+
 Error no_memory_for_the_error(std::uint64_t size) {
   return {common::ErrorKind::kNotLoaded,
           "no memory to receive why there is no module (" + std::to_string(size) + " bytes)",
@@ -58,6 +63,7 @@ Action Protocol::certify(bool is_arrival) {
   Certificate certificate;
   certificate.is_strict = view_.is_strict;
   certificate.isa = view_.isa;
+  certificate.patience = ranks_.patience;
   if (view_.error) {
     certificate.error = view_.error->kind;
   } else {
@@ -77,19 +83,17 @@ Action Protocol::reduced(std::span<const std::uint64_t> words) {
     return judged();
   }
   if (step_ == Step::kNodes) {
-    nodes_.assign(words.begin(), words.end());
+    learn_leaders(words);
     return assign();
   }
-  failing_ = ranks_in(words, ranks_.size);
+  failing_ = ranks_in(words);
   return failing_.empty() ? shared() : next_reason();
 }
 
 Action Protocol::judged() {
   if (verdict_.someone_failed) return share(Sharing::kRequests, view_.error);
   if (verdict_.all_alike) return agreed();
-  if (has_settled_)
-    return finish(
-        Failure{{common::ErrorKind::kInternal, "the ranks' calls differ in what no rank can name", {}, {}}, {}});
+  if (has_settled_) return finish(bug("the ranks' calls differ in what no rank can name"));
   has_settled_ = true;
   step_ = Step::kRootsCall;
   if (is_root()) return action::Pack{};
@@ -132,8 +136,7 @@ Action Protocol::next_reason() {
 Action Protocol::shared() {
   switch (sharing_) {
     case Sharing::kRequests:
-      verdict_.someone_failed = false;
-      return judged();
+      return finish(bug("a rank cannot make its request, and none says why"));
     case Sharing::kDifferences:
       return certify(false);
     case Sharing::kFailures:
@@ -160,46 +163,51 @@ Action Protocol::begin_work(Work work, std::vector<std::size_t> modules) {
   return action::Begin{work, std::move(modules), verdict_.common_isa};
 }
 
-// Where the root's call was adopted, only the root can make its code.
+// To any leader. Where the root's call was adopted only the root can make its code; and native code is for the root's
+// CPU, whatever others have.
+bool Protocol::may_be_dealt(std::size_t place) const {
+  return !found_[place] && !has_settled_ && !view_.modules[needed_[place]].is_native;
+}
+
 Action Protocol::deal() {
-  const auto misses = std::ranges::count(found_, false);
-  if (misses < 2 || has_settled_ || !nodes_.empty()) return assign();
+  std::size_t dealt = 0;
+  for (std::size_t i = 0; i < needed_.size(); ++i)
+    if (may_be_dealt(i)) ++dealt;
+  if (dealt < 2 || !leaders_.empty()) return assign();
   step_ = Step::kNodes;
   Words nodes(static_cast<std::size_t>(ranks_.size));
   nodes[static_cast<std::size_t>(ranks_.rank)] = ranks_.node;
   return action::Reduce{std::move(nodes)};
 }
 
-// The first rank of each node, ascending, the root before all.
-std::vector<int> Protocol::leaders(std::size_t misses) const {
-  std::vector<int> leaders{0};
-  if (misses < 2 || has_settled_) return leaders;
-  for (int rank = 1; rank < ranks_.size; ++rank) {
-    const auto begin = nodes_.begin();
-    if (std::find(begin, begin + rank, nodes_[static_cast<std::size_t>(rank)]) == begin + rank) leaders.push_back(rank);
-  }
-  return leaders;
+// The first rank of each node, so that the root is before all.
+void Protocol::learn_leaders(std::span<const std::uint64_t> nodes) {
+  std::unordered_set<std::uint64_t> known;
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank)
+    if (known.insert(nodes[rank]).second) leaders_.push_back(static_cast<int>(rank));
 }
 
 Action Protocol::assign() {
-  const auto misses = static_cast<std::size_t>(std::ranges::count(found_, false));
-  const std::vector<int> compiling = leaders(misses);
   std::vector<std::size_t> own;
   std::size_t dealt = 0;
   turns_.clear();
   turn_ = 0;
   for (std::size_t i = 0; i < needed_.size(); ++i) {
-    const int leader = found_[i] ? 0 : compiling[dealt++ % compiling.size()];
+    // The first one dealt is the root's, who alone leads where leaders are not known.
+    const bool is_roots = leaders_.empty() || !may_be_dealt(i);
+    const int leader = is_roots ? 0 : leaders_[dealt++ % leaders_.size()];
     turns_.push_back({leader, needed_[i], false});
     if (!found_[i] && leader == ranks_.rank) own.push_back(needed_[i]);
   }
   return own.empty() ? start_turn() : begin_work(Work::kCompile, std::move(own));
 }
 
+action::Await Protocol::await() const { return {turn().module, turn().is_look_up, verdict_.least_patience}; }
+
 Action Protocol::start_turn() {
   if (turn().leader == ranks_.rank) {
     step_ = Step::kAwaiting;
-    return action::Await{turn().module, turn().is_look_up};
+    return await();
   }
   step_ = Step::kHearing;
   return action::Broadcast{turn().leader, std::string(sizeof(Beat), '\0')};
@@ -244,7 +252,7 @@ Action Protocol::done() {
   switch (step_) {
     case Step::kBeat:
       step_ = Step::kAwaiting;
-      return action::Await{turn().module, turn().is_look_up};
+      return await();
     case Step::kLastBeat:
       step_ = Step::kSending;
       return action::Broadcast{ranks_.rank, std::move(result_)};

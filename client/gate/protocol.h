@@ -16,6 +16,7 @@
 //   4  second certificate: all have loaded, or have heard what failed; or everybody gets the failing ranks' errors
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,7 +38,8 @@ using Words = std::vector<std::uint64_t>;
 struct Ranks {
   int rank = 0;
   int size = 1;
-  std::uint64_t node = 0;  // which ranks share a daemon: equal on those
+  std::uint64_t node = 0;                 // which ranks share a daemon: equal on those
+  std::chrono::milliseconds patience{0};  // after which this rank gives up what is silent; 0: never
 };
 
 // What this rank brings to the certificate.
@@ -45,6 +47,7 @@ struct View {
   struct Wanted {
     std::string name;
     bool is_held = false;
+    bool is_native = false;  // made for the CPU of the node that compiles it
   };
   std::optional<common::Error> error;  // it could not make its request; the next two are empty then
   std::vector<Wanted> modules;         // at least one, each once
@@ -92,6 +95,7 @@ struct Begin {  // done
 struct Await {  // beat_due; in the end looked_up or obtained
   std::size_t module = 0;
   bool is_look_up = false;
+  std::chrono::milliseconds patience{0};  // the least of all ranks, who must hear of this one; 0: none has a limit
 };
 struct Load {  // loaded: unless this rank holds this very module
   std::size_t module = 0;
@@ -109,9 +113,9 @@ using Action =
 
 class Protocol {
  public:
-  // `nodes`: as an earlier call on this communicator has learnt them; empty: not known.
-  Protocol(const Ranks& ranks, View view, Words nodes = {})
-      : ranks_(ranks), view_(std::move(view)), nodes_(std::move(nodes)) {}
+  // `leaders`: as an earlier call on this communicator has learnt them; empty: not known.
+  Protocol(const Ranks& ranks, View view, std::vector<int> leaders = {})
+      : ranks_(ranks), view_(std::move(view)), leaders_(std::move(leaders)) {}
 
   // Events, each the answer to the action given last.
   Action begin();
@@ -132,8 +136,8 @@ class Protocol {
   std::string waits_for() const;
   // All ranks have this call, as it was given or adopted.
   bool has_agreed() const { return has_agreed_; }
-  // Each rank's node, for the next call; empty: not known yet.
-  Words take_nodes() { return std::move(nodes_); }
+  // The first rank of each node, ascending, for the next call; empty: not known yet.
+  std::vector<int> take_leaders() { return std::move(leaders_); }
 
  private:
   enum class Step {
@@ -172,9 +176,11 @@ class Protocol {
   Action shared();
   Action hand_off();
   Action begin_work(Work work, std::vector<std::size_t> modules);
+  bool may_be_dealt(std::size_t place) const;
   Action deal();
+  void learn_leaders(std::span<const std::uint64_t> nodes);
   Action assign();
-  std::vector<int> leaders(std::size_t misses) const;
+  action::Await await() const;
   Action start_turn();
   Action next_turn();
   Action send(const Beat& last, std::string bytes);
@@ -183,7 +189,7 @@ class Protocol {
 
   Ranks ranks_;
   View view_;
-  Words nodes_;
+  std::vector<int> leaders_;
   Step step_ = Step::kCertificate;
   Verdict verdict_;
   bool has_settled_ = false;  // a difference: the root's call was adopted
