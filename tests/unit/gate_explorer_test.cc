@@ -6,28 +6,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 
 namespace jitc::gate {
 namespace {
 
 using testing::Behaviour;
+using testing::Broadcasts;
 using testing::Exploration;
 using testing::GateExplorer;
 using ::testing::HasSubstr;
+using testing::Orders;
+using testing::Setting;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kMostRanks = 3;  // of all combinations
 #else
 constexpr std::size_t kMostRanks = 4;
 #endif
-constexpr int kBeats = 1;
 
 // What may befall a rank in a call for one module.
 std::vector<Behaviour> all_behaviours(bool is_strict) {
   std::vector<Behaviour> all{
       {.name = "has it", .holds = {true}},
       {.name = "needs it"},
+      {.name = "needs it for an older CPU", .isa = 0x3},
       {.name = "cannot load", .can_load = false},
       {.name = "has no memory for it", .has_memory = false},
       {.name = "cannot make its request", .has_request = false},
@@ -48,32 +52,47 @@ struct Sum {
   std::size_t successes = 0;
 };
 
-// The root behaves in each way, and the others, which are alike, in each selection of ways. Ends at the first
-// violation.
+// The root behaves in each way, and the others in each selection of ways: who is alike may change places, except that
+// in a chain places differ. Ends at the first violation.
 template <class Machine>
-std::string explore_all(GateExplorer<Machine>& explorer, std::size_t size, std::size_t ways, Sum& sum) {
+std::string explore_all(GateExplorer<Machine>& explorer, std::size_t size, std::size_t ways, Broadcasts broadcasts,
+                        Orders orders, Sum& sum) {
   std::vector<std::size_t> ranks(size, 0);
   for (;;) {
-    for (const bool is_buffered : {true, false}) {
-      const Exploration found = explorer.explore(ranks, is_buffered);
-      ++sum.scenarios;
-      sum.states += found.states;
-      sum.ends += found.ends;
-      sum.successes += found.successes;
-      if (!found.violation.empty()) return found.violation;
-    }
-    // The next non-descending sequence of the others, then the root's next way.
+    const Exploration found = explorer.explore(ranks, broadcasts, orders);
+    ++sum.scenarios;
+    sum.states += found.states;
+    sum.ends += found.ends;
+    sum.successes += found.successes;
+    if (!found.violation.empty()) return found.violation;
+    // The next sequence of the others, then the root's next way.
     std::size_t at = size - 1;
     while (at > 0 && ranks[at] == ways - 1) --at;
     if (at == 0 && ++ranks[0] == ways) return {};
     const std::size_t next = at == 0 ? 0 : ranks[at] + 1;
-    for (std::size_t i = std::max<std::size_t>(at, 1); i < size; ++i) ranks[i] = next;
+    for (std::size_t i = std::max<std::size_t>(at, 1); i < size; ++i)
+      ranks[i] = i == at || broadcasts != Broadcasts::kChain ? next : 0;
   }
 }
 
-void tell(const char* what, std::size_t size, const Sum& sum) {
-  std::printf("%s, %zu ranks: %zu scenarios, %zu states, %zu ends, %zu of them with the module\n", what, size,
-              sum.scenarios, sum.states, sum.ends, sum.successes);
+constexpr std::array kAllBroadcasts{Broadcasts::kBuffered, Broadcasts::kSynchronising, Broadcasts::kChain};
+
+template <class Machine>
+std::string explore_all(GateExplorer<Machine>& explorer, std::size_t size, std::size_t ways, Orders orders, Sum& sum) {
+  for (const Broadcasts broadcasts : kAllBroadcasts)
+    if (std::string violation = explore_all(explorer, size, ways, broadcasts, orders, sum); !violation.empty())
+      return violation;
+  return {};
+}
+
+void expect_no_violation(const char* what, const std::vector<Behaviour>& ways, const Setting& setting, std::size_t size,
+                         Orders orders) {
+  GateExplorer<Protocol> explorer(ways, setting);
+  Sum sum;
+  EXPECT_EQ(explore_all(explorer, size, ways.size(), orders, sum), "");
+  EXPECT_GT(sum.successes, 0U);
+  std::printf("%s, %zu ranks, %s: %zu scenarios, %zu states, %zu ends, %zu of them with the module\n", what, size,
+              orders == Orders::kAll ? "all orders" : "one order", sum.scenarios, sum.states, sum.ends, sum.successes);
 }
 
 class GateProtocol : public ::testing::TestWithParam<bool> {};
@@ -81,14 +100,13 @@ INSTANTIATE_TEST_SUITE_P(Strictness, GateProtocol, ::testing::Values(true, false
                          [](const auto& one) { return one.param ? "Strict" : "Adopting"; });
 
 TEST_P(GateProtocol, HasNoDeadlockAndOneOutcome) {
-  const std::vector<Behaviour> ways = all_behaviours(GetParam());
-  for (std::size_t size = 2; size <= kMostRanks; ++size) {
-    GateExplorer<Protocol> explorer(ways, kBeats);
-    Sum sum;
-    EXPECT_EQ(explore_all(explorer, size, ways.size(), sum), "");
-    EXPECT_GT(sum.successes, 0U);
-    tell("one module", size, sum);
-  }
+  for (std::size_t size = 2; size <= kMostRanks; ++size)
+    expect_no_violation("one module", all_behaviours(GetParam()), {}, size, size > 3 ? Orders::kOne : Orders::kAll);
+}
+
+TEST_P(GateProtocol, HasNoDeadlockAndOneOutcomeForNativeCode) {
+  for (std::size_t size = 2; size < kMostRanks; ++size)
+    expect_no_violation("one native module", all_behaviours(GetParam()), {.is_native = {true}}, size, Orders::kOne);
 }
 
 // Two modules, and two nodes beside the root's own ranks.
@@ -106,29 +124,91 @@ std::vector<Behaviour> batch_behaviours() {
   return all;
 }
 
-TEST(GateBatchProtocol, HasNoDeadlockAndOneOutcome) {
-  for (std::size_t size = 2; size <= kMostRanks - 1; ++size) {
+// Where ranks are is learnt in this call, or was in one before.
+class GateBatchProtocol : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Calls, GateBatchProtocol, ::testing::Values(false, true),
+                         [](const auto& one) { return one.param ? "Second" : "First"; });
+
+TEST_P(GateBatchProtocol, HasNoDeadlockAndOneOutcome) {
+  for (std::size_t size = 2; size < kMostRanks; ++size) {
     std::vector<Behaviour> ways = batch_behaviours();
     for (Behaviour& one : ways) one.is_strict = size > 2;
-    GateExplorer<Protocol> explorer(ways, size > 2 ? 0 : kBeats);
-    Sum sum;
-    EXPECT_EQ(explore_all(explorer, size, ways.size(), sum), "");
-    EXPECT_GT(sum.successes, 0U);
-    tell("two modules", size, sum);
+    const int beats = size > 2 ? 0 : 1;
+    const Setting setting{.beats = beats, .is_native = {false, false}, .knows_leaders = GetParam()};
+    expect_no_violation("two modules", ways, setting, size, size > 2 ? Orders::kOne : Orders::kAll);
   }
+}
+
+// Three modules, the first one native, over two nodes whose CPUs differ.
+std::vector<Behaviour> mixed_behaviours() {
+  std::vector<Behaviour> all;
+  for (const std::uint64_t node : {1U, 2U}) {
+    for (const common::IsaMask isa : {common::IsaMask{0xf}, common::IsaMask{0x3}}) {
+      const std::string where = " on node " + std::to_string(node) + (isa == 0x3 ? " of old CPUs" : "");
+      all.push_back({.name = "needs all" + where, .holds = std::vector(3, false), .node = node, .isa = isa});
+    }
+  }
+  all.push_back({.name = "has the first two", .holds = {true, true, false}});
+  all.push_back({.name = "stops", .holds = std::vector(3, false), .may_stop = true, .node = 2});
+  return all;
+}
+
+TEST_P(GateBatchProtocol, MakesNativeCodeForTheRootAndOtherCodeForAll) {
+  for (std::size_t size = 2; size < kMostRanks; ++size) {
+    const Setting setting{.beats = 0, .is_native = {true, false, false}, .knows_leaders = GetParam()};
+    expect_no_violation("three modules on mixed CPUs", mixed_behaviours(), setting, size, Orders::kOne);
+  }
+}
+
+// ---- the search itself
+// -----------------------------------------------------------------------------------------------
+
+TEST(GateExplorerItself, OneOrderHasTheEndsOfAllOrders) {
+  const auto compare = [](const std::vector<Behaviour>& ways, const Setting& setting, std::size_t size) {
+    for (const Broadcasts broadcasts : kAllBroadcasts) {
+      GateExplorer<Protocol> explorer(ways, setting);
+      Sum all;
+      Sum one;
+      EXPECT_EQ(explore_all(explorer, size, ways.size(), broadcasts, Orders::kAll, all), "");
+      EXPECT_EQ(explore_all(explorer, size, ways.size(), broadcasts, Orders::kOne, one), "");
+      EXPECT_EQ(one.ends, all.ends);
+      EXPECT_EQ(one.successes, all.successes);
+      EXPECT_LT(one.states, all.states);
+    }
+  };
+  compare(all_behaviours(true), {}, 2);
+  compare(all_behaviours(true), {}, 3);
+  compare(batch_behaviours(), {.is_native = {false, false}}, 2);
+}
+
+TEST(GateExplorerItself, InAChainRanksLeaveOneAfterTheOther) {
+  const std::vector<Behaviour> ways{{.name = "needs it"}};
+  GateExplorer<Protocol> explorer(ways);
+  const Exploration chain = explorer.explore({0, 0, 0}, Broadcasts::kChain, Orders::kAll);
+  const Exploration buffered = explorer.explore({0, 0, 0}, Broadcasts::kBuffered, Orders::kAll);
+  EXPECT_LT(chain.states, buffered.states);
+  EXPECT_EQ(chain.ends, buffered.ends);
 }
 
 // ---- machines that are wrong ----------------------------------------------------------------------------------------
 
-std::string violation_of_some(auto& explorer, std::size_t size, std::size_t ways) {
+// The first that is found on two ranks.
+template <class Machine>
+std::string violation_of(const std::vector<Behaviour>& ways, const Setting& setting = {}) {
+  GateExplorer<Machine> explorer(ways, setting);
   Sum sum;
-  return explore_all(explorer, size, ways, sum);
+  return explore_all(explorer, 2, ways.size(), Orders::kAll, sum);
+}
+
+template <class Machine>
+std::string violation_of() {
+  return violation_of<Machine>(all_behaviours(true));
 }
 
 // The collective step stands behind "do I have it?", which each rank answers for itself.
 struct AsksItselfFirst : Protocol {
-  AsksItselfFirst(const Ranks& ranks, const View& view)
-      : Protocol(ranks, view), has_it(!view.modules.empty() && view.modules.front().is_held) {}
+  AsksItselfFirst(const Ranks& ranks, const View& view, const std::vector<int>& leaders)
+      : Protocol(ranks, view, leaders), has_it(!view.modules.empty() && view.modules.front().is_held) {}
   Action begin() {
     if (has_it) return action::Finish{};
     return Protocol::begin();
@@ -176,43 +256,98 @@ struct TrustsThatAllLoad : Protocol {
 
 // Each rank that needs the module gets it for itself, from the start.
 struct EverybodyCompiles : Protocol {
-  EverybodyCompiles(const Ranks& ranks, const View& view) : Protocol(Ranks{0, ranks.size, ranks.node}, view) {}
+  EverybodyCompiles(const Ranks& ranks, const View& view, const std::vector<int>& leaders)
+      : Protocol(Ranks{0, ranks.size, ranks.node}, view, leaders) {}
+};
+
+// What Begin orders when leaders compile is changed by `change`.
+template <class Change>
+struct ChangesOrders : Protocol {
+  using Protocol::Protocol;
+  Action broadcast(std::string bytes) { return changed(Protocol::broadcast(std::move(bytes))); }
+  Action done() { return changed(Protocol::done()); }
+  Action reduced(std::span<const std::uint64_t> words) { return changed(Protocol::reduced(words)); }
+  Action changed(Action next) {
+    if (auto* begin = std::get_if<action::Begin>(&next); begin && begin->work == Work::kCompile) Change()(*begin);
+    return next;
+  }
+};
+
+// Each leader compiles all, and hands over what is its own.
+struct OrdersAll {
+  void operator()(action::Begin& begin) const { begin.modules = {0, 1}; }
+};
+
+struct OrdersNothing {
+  void operator()(action::Begin& begin) const { begin.modules.clear(); }
+};
+
+// Each leader looks at its own CPU alone.
+struct OrdersForItself {
+  void operator()(action::Begin& begin) const { begin.common_isa = 0xf; }
+};
+
+// Nobody says which code is native.
+struct DealsNativeCode : Protocol {
+  DealsNativeCode(const Ranks& ranks, View view, const std::vector<int>& leaders)
+      : Protocol(ranks, without_native(std::move(view)), leaders) {}
+  static View without_native(View view) {
+    for (View::Wanted& one : view.modules) one.is_native = false;
+    return view;
+  }
+};
+
+// What was learnt is handed on by the root alone.
+struct ForgetsLeaders : Protocol {
+  ForgetsLeaders(const Ranks& ranks, const View& view, const std::vector<int>& leaders)
+      : Protocol(ranks, view, leaders), is_root(ranks.rank == 0) {}
+  std::vector<int> take_leaders() { return is_root ? Protocol::take_leaders() : std::vector<int>(); }
+  bool is_root;
 };
 
 TEST(WrongGate, BehindARankLocalBeliefIsADeadlock) {
-  const auto ways = all_behaviours(true);
-  GateExplorer<AsksItselfFirst> explorer(ways, kBeats);
-  EXPECT_THAT(violation_of_some(explorer, 2, ways.size()), HasSubstr("deadlock"));
+  EXPECT_THAT(violation_of<AsksItselfFirst>(), HasSubstr("deadlock"));
 }
 
 TEST(WrongGate, WhoseRootThrowsBeforeTheHandOffIsADeadlock) {
-  const auto ways = all_behaviours(true);
-  GateExplorer<RootThrows> explorer(ways, kBeats);
-  EXPECT_THAT(violation_of_some(explorer, 2, ways.size()), HasSubstr("deadlock"));
+  EXPECT_THAT(violation_of<RootThrows>(), HasSubstr("deadlock"));
 }
 
-TEST(WrongGate, ThatIsLeftEarlyIsADeadlock) {
-  const auto ways = all_behaviours(true);
-  GateExplorer<LeavesEarly> explorer(ways, kBeats);
-  EXPECT_THAT(violation_of_some(explorer, 2, ways.size()), HasSubstr("deadlock"));
-}
+TEST(WrongGate, ThatIsLeftEarlyIsADeadlock) { EXPECT_THAT(violation_of<LeavesEarly>(), HasSubstr("deadlock")); }
 
 TEST(WrongGate, ThatKeepsALoadErrorIsADeadlock) {
-  const auto ways = all_behaviours(true);
-  GateExplorer<KeepsItsErrorToItself> explorer(ways, kBeats);
-  EXPECT_THAT(violation_of_some(explorer, 2, ways.size()), HasSubstr("deadlock"));
+  EXPECT_THAT(violation_of<KeepsItsErrorToItself>(), HasSubstr("deadlock"));
 }
 
 TEST(WrongGate, WithoutASecondCertificateHasTwoOutcomes) {
-  const auto ways = all_behaviours(true);
-  GateExplorer<TrustsThatAllLoad> explorer(ways, kBeats);
-  EXPECT_THAT(violation_of_some(explorer, 2, ways.size()), HasSubstr("two outcomes"));
+  EXPECT_THAT(violation_of<TrustsThatAllLoad>(), HasSubstr("two outcomes"));
 }
 
-TEST(WrongGate, WhereEverybodyIsRootIsAMismatch) {
-  const auto ways = all_behaviours(true);
-  GateExplorer<EverybodyCompiles> explorer(ways, kBeats);
-  EXPECT_NE(violation_of_some(explorer, 2, ways.size()), "");
+TEST(WrongGate, WhereEverybodyIsRootIsAMismatch) { EXPECT_NE(violation_of<EverybodyCompiles>(), ""); }
+
+const Setting kTwoModules{.is_native = {false, false}};
+
+TEST(WrongGate, WhereEachLeaderCompilesAllCompilesTwice) {
+  EXPECT_THAT(violation_of<ChangesOrders<OrdersAll>>(batch_behaviours(), kTwoModules), HasSubstr("compiled twice"));
+}
+
+TEST(WrongGate, WhereALeaderBeginsNothingWaitsForNothing) {
+  EXPECT_THAT(violation_of<ChangesOrders<OrdersNothing>>(batch_behaviours(), kTwoModules),
+              HasSubstr("has not begun to get"));
+}
+
+TEST(WrongGate, WhereALeaderKnowsItsOwnCpuAloneGivesCodeThatCannotRun) {
+  EXPECT_THAT(violation_of<ChangesOrders<OrdersForItself>>(mixed_behaviours(), {.is_native = {true, false, false}}),
+              HasSubstr("its CPU cannot run"));
+}
+
+TEST(WrongGate, WhereNativeCodeIsDealtIsNotTheRoots) {
+  EXPECT_THAT(violation_of<DealsNativeCode>(mixed_behaviours(), {.is_native = {true, true, false}}),
+              HasSubstr("not the root"));
+}
+
+TEST(WrongGate, WhereOnlyTheRootRemembersLeadersIsOutOfStepNext) {
+  EXPECT_THAT(violation_of<ForgetsLeaders>(batch_behaviours(), kTwoModules), HasSubstr("different leaders"));
 }
 
 }  // namespace
