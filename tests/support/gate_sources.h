@@ -26,14 +26,17 @@ inline common::Digest key_of(const common::Request& request) { return common::re
 
 class FakeStore : public gate::StoreLookup {
  public:
+  using Work = std::function<std::optional<gate::Obtained>(const common::Request&)>;
   std::optional<gate::Obtained> look_up(const common::Request& request) override {
     ++lookups;
+    if (work) return work(request);
     if (!has_it) return std::nullopt;
     return gate::Obtained{make_artifact("answer", key_of(request), isa_needed), key_of(request), gate::Origin::kStore};
   }
   std::atomic<int> lookups = 0;
   bool has_it = false;
   common::IsaMask isa_needed = 1;
+  Work work;
 };
 
 class FakeCompiler : public gate::Compiler {

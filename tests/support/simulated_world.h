@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,9 +28,12 @@ class SimulatedWorld {
   static constexpr int kMismatch = 77;
   static constexpr int kLost = 78;
   static constexpr int kTruncated = 79;
+  static constexpr int kNotStarted = 80;
+
+  enum class Start { kReduce, kBroadcast, kSend, kReceive };
 
   explicit SimulatedWorld(int size) {
-    for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<Rank>(Rank{this, rank, 0, {}}));
+    for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<Rank>(Rank{this, rank, 0, {}, {}}));
   }
 
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -60,11 +64,11 @@ class SimulatedWorld {
     };
     table.isend = [](void* state, const void* buffer, std::size_t bytes, int to, jitc_pending* pending) {
       auto* self = static_cast<Rank*>(state);
-      return self->world->send(self->rank, to, {static_cast<const char*>(buffer), bytes}, pending);
+      return self->world->send(*self, to, {static_cast<const char*>(buffer), bytes}, pending);
     };
     table.irecv = [](void* state, void* buffer, std::size_t bytes, int from, jitc_pending* pending) {
       auto* self = static_cast<Rank*>(state);
-      return self->world->receive(from, self->rank, buffer, bytes, pending);
+      return self->world->receive(*self, from, buffer, bytes, pending);
     };
     return table;
   }
@@ -78,6 +82,17 @@ class SimulatedWorld {
   void lose_a_rank() {
     const std::lock_guard lock(mutex_);
     has_lost_rank_ = true;
+  }
+  // Of the operations of this kind that this rank starts from now on, one cannot be started, after so many that can.
+  // What then still waits for a collective operation of this rank's fails, as if the rank were lost.
+  void fail_start(int rank, Start kind, int spared = 0) {
+    const std::lock_guard lock(mutex_);
+    ranks_[static_cast<std::size_t>(rank)]->failing = {kind, spared};
+  }
+  // Has it come to that?
+  bool has_failed_start() const {
+    const std::lock_guard lock(mutex_);
+    return has_failed_start_;
   }
   // Waits until ranks have sent so many messages; false: they have not within a minute.
   bool wait_for_messages(int count) {
@@ -96,6 +111,7 @@ class SimulatedWorld {
     int rank;
     std::size_t next;
     std::vector<void*> receive;  // by operation
+    std::optional<std::pair<Start, int>> failing;
   };
   struct Operation {
     Kind kind;
@@ -119,9 +135,20 @@ class SimulatedWorld {
     std::size_t bytes;
   };
 
+  bool fails(Rank& self, Start kind) {
+    if (!self.failing || self.failing->first != kind || self.failing->second-- > 0) return false;
+    self.failing.reset();
+    has_failed_start_ = true;
+    return true;
+  }
+
   int start(Rank& self, Kind kind, int root, const void* send, void* receive, std::size_t bytes,
             jitc_pending* pending) {
     const std::lock_guard lock(mutex_);
+    if (fails(self, kind == Kind::kReduce ? Start::kReduce : Start::kBroadcast)) {
+      has_lost_rank_ = true;
+      return kNotStarted;
+    }
     const std::size_t at = self.next++;
     if (at == operations_.size()) operations_.push_back({kind, root, bytes, 0, false, std::string(bytes, '\0')});
     Operation& operation = operations_[at];
@@ -139,10 +166,11 @@ class SimulatedWorld {
     return 0;
   }
 
-  int send(int from, int to, std::string data, jitc_pending* pending) {
+  int send(Rank& self, int to, std::string data, jitc_pending* pending) {
     {
       const std::lock_guard lock(mutex_);
-      Channel& channel = channels_[{from, to}];
+      if (fails(self, Start::kSend)) return kNotStarted;
+      Channel& channel = channels_[{self.rank, to}];
       *pending = {{transfers_.size(), kMessage}};
       transfers_.push_back({&channel, channel.sent.size(), nullptr, 0});
       channel.sent.push_back(std::move(data));
@@ -152,9 +180,10 @@ class SimulatedWorld {
     return 0;
   }
 
-  int receive(int from, int to, void* buffer, std::size_t bytes, jitc_pending* pending) {
+  int receive(Rank& self, int from, void* buffer, std::size_t bytes, jitc_pending* pending) {
     const std::lock_guard lock(mutex_);
-    Channel& channel = channels_[{from, to}];
+    if (fails(self, Start::kReceive)) return kNotStarted;
+    Channel& channel = channels_[{from, self.rank}];
     *pending = {{transfers_.size(), kMessage}};
     transfers_.push_back({&channel, channel.received++, buffer, bytes});
     return 0;
@@ -192,6 +221,7 @@ class SimulatedWorld {
   int sent_ = 0;
   int released_ = 0;
   bool has_lost_rank_ = false;
+  bool has_failed_start_ = false;
 };
 
 // Runs `body(rank)` on one thread per rank and waits for all.

@@ -1,15 +1,20 @@
 // Thousands of calls with random faults over simulated ranks, one after the other without a pause between: each returns
-// on all ranks, with one outcome. TEST_SEED and TEST_SCHEDULES choose others; the seed is printed.
+// on all ranks, with one outcome, and what it gives computes its own number. TEST_SEED and TEST_SCHEDULES choose
+// others; the seed is printed. Calls that are refused, since an earlier one broke the communicator, do not count.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <random>
 
 #include "tests/support/gate_expect.h"
+#include "tests/support/numbered_artifact.h"
 
 namespace jitc::gate {
 namespace {
 
+using testing::SimulatedWorld;
 using Deliveries = Outcome<std::vector<Delivery>>;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,15 +41,29 @@ struct Plan {
   std::array<std::atomic<int>, 8> compiles{};
 };
 
+// What ends the communicator.
+enum class Loss {
+  kNone,
+  kLeaves,     // a rank is gone before a call, and the others' operations fail
+  kStaysAway,  // a rank never comes, and nobody is told: the others' patience ends, and some of the roll call may fail
+  kCannotStart,  // one operation of a rank's cannot be started, at any point of a call
+};
+constexpr std::array kAllLosses{Loss::kNone, Loss::kLeaves, Loss::kStaysAway, Loss::kCannotStart};
+
 struct Scenario {
   int size = 2;
   bool adopts = false;
   int strict_rank = -1;  // though the others adopt
   int clumsy_rank = -1;  // cannot load
-  int lost_rank = -1;    // from `lost_call` on
-  unsigned lost_call = 0;
+  Loss loss = Loss::kNone;
+  int lost_rank = -1;
+  unsigned lost_call = 0;  // kLeaves, kStaysAway: the first that this rank does not come to
+  SimulatedWorld::Start start = SimulatedWorld::Start::kReduce;
+  int start_rank = -1;
+  int spared = 0;  // operations of this kind and rank before the one that cannot be started
   int nodes = 1;
   std::vector<Plan> plans = std::vector<Plan>(kCallsOfAWorld);
+  std::array<std::atomic<unsigned>, 8> calls{};  // by rank: where it is
 };
 
 class Dice {
@@ -57,6 +76,22 @@ class Dice {
   std::mt19937 random_;
 };
 
+void choose_loss(Scenario& scenario, Dice& dice) {
+  using Start = SimulatedWorld::Start;
+  if (!dice.one_in(4)) return;
+  scenario.loss = kAllLosses.at(static_cast<std::size_t>(1 + dice.below(3)));
+  scenario.lost_rank = dice.below(scenario.size);
+  if (scenario.loss == Loss::kLeaves) scenario.lost_call = static_cast<unsigned>(dice.below(kCallsOfAWorld));
+  if (scenario.loss == Loss::kCannotStart) {
+    scenario.start = dice.one_in(2) ? Start::kReduce : Start::kBroadcast;
+    scenario.start_rank = scenario.lost_rank;
+    scenario.spared = dice.below(2 * kCallsOfAWorld);
+  } else if (scenario.loss == Loss::kStaysAway && dice.one_in(2)) {
+    scenario.start = dice.one_in(2) ? Start::kSend : Start::kReceive;
+    scenario.start_rank = dice.below(scenario.size);
+  }
+}
+
 void fill(Scenario& scenario, unsigned seed) {
   Dice dice(seed);
   scenario.size = 2 + dice.below(6);
@@ -64,8 +99,7 @@ void fill(Scenario& scenario, unsigned seed) {
   scenario.nodes = 1 + dice.below(3);
   if (dice.one_in(4)) scenario.strict_rank = dice.below(scenario.size);
   if (dice.one_in(5)) scenario.clumsy_rank = dice.below(scenario.size);
-  if (dice.one_in(6)) scenario.lost_rank = dice.below(scenario.size);
-  scenario.lost_call = static_cast<unsigned>(dice.below(kCallsOfAWorld));
+  choose_loss(scenario, dice);
   for (Plan& plan : scenario.plans) {
     const int count = dice.one_in(2) ? 1 : 1 + dice.below(4);
     for (int i = 0; i < count; ++i) plan.modules.push_back(dice.below(8));
@@ -99,15 +133,21 @@ std::vector<Demand> demands_of(const Scenario& scenario, unsigned call, int rank
   return demands;
 }
 
-void serve(testing::TestRank& self, Plan& plan) {
-  self.store.has_it = plan.is_stored;
-  self.compiler.work = [&plan](const common::Request& request, const Report& report) -> common::Result<Obtained> {
+// For all calls, and for helper threads of calls that broke, which may be late.
+void serve(testing::TestRank& self, const std::shared_ptr<Scenario>& scenario, std::size_t rank) {
+  const auto plan = [scenario, rank]() -> Plan& { return scenario->plans[scenario->calls[rank]]; };
+  self.store.work = [plan](const common::Request& request) -> std::optional<Obtained> {
+    if (!plan().is_stored) return std::nullopt;
+    const common::Digest key = testing::key_of(request);
+    return Obtained{testing::numbered_artifact(key), key, Origin::kStore};
+  };
+  self.compiler.work = [plan](const common::Request& request, const Report& report) -> common::Result<Obtained> {
     report({rpc::Progress::Phase::kCompiling, 0, 0, 0});
     const int module = request.name.at(1) - '0';
-    ++plan.compiles.at(static_cast<std::size_t>(module));
-    if (module == plan.failing) return common::fail(ErrorKind::kInvalidSource, "does not compile", request.name);
+    ++plan().compiles.at(static_cast<std::size_t>(module));
+    if (module == plan().failing) return common::fail(ErrorKind::kInvalidSource, "does not compile", request.name);
     const common::Digest key = testing::key_of(request);
-    return Obtained{testing::make_artifact("answer", key), key, Origin::kCompiled};
+    return Obtained{testing::numbered_artifact(key), key, Origin::kCompiled};
   };
 }
 
@@ -125,29 +165,45 @@ std::string text_of(const Deliveries& deliveries) {
 }
 
 struct Told {
-  bool is_broken = false;
+  bool is_present = false;
   bool is_success = false;
+  std::optional<ErrorKind> broken;
+  bool is_refused = false;  // since an earlier call broke
   std::string text;
 };
 
 using Table = std::vector<std::vector<Told>>;  // by call and rank
 
-void run_rank(GateWorld& world, Scenario& scenario, int rank, Table& table) {
+Told told_of(const Deliveries& deliveries) {
+  Told told{true, deliveries.has_value(), {}, false, text_of(deliveries)};
+  if (deliveries || !deliveries.error().is_broken) return told;
+  told.broken = deliveries.error().error.kind;
+  told.is_refused = told.text.contains("is broken since an earlier call");
+  return told;
+}
+
+void run_rank(GateWorld& world, const std::shared_ptr<Scenario>& shared, int rank, Table& table) {
   testing::TestRank& self = world.rank(rank);
+  Scenario& scenario = *shared;
+  const auto at = static_cast<std::size_t>(rank);
+  serve(self, shared, at);
   std::vector<Delivery> held;
   for (unsigned call = 0; call < kCallsOfAWorld; ++call) {
-    Plan& plan = scenario.plans[call];
-    if (rank == scenario.lost_rank && call == scenario.lost_call) return world.world().lose_a_rank();
-    if (plan.forgets[static_cast<std::size_t>(rank)]) held.clear();
-    serve(self, plan);
+    scenario.calls[at] = call;
+    if (rank == scenario.lost_rank && call == scenario.lost_call) {
+      if (scenario.loss == Loss::kLeaves) world.world().lose_a_rank();
+      if (scenario.loss != Loss::kCannotStart) return;
+    }
+    if (scenario.plans[call].forgets[at]) held.clear();
     std::vector<Demand> demands = demands_of(scenario, call, rank);
     const Deliveries deliveries = self.gate->compile_all(demands);
-    table[call][static_cast<std::size_t>(rank)] = {!deliveries && deliveries.error().is_broken, deliveries.has_value(),
-                                                   text_of(deliveries)};
+    table[call][at] = told_of(deliveries);
     if (!deliveries) continue;
-    for (const Delivery& one : *deliveries) {
-      EXPECT_EQ(testing::call_answer(one), 84.0);
-      held.push_back(one);
+    const std::vector<Demand> roots = demands_of(scenario, call, 0);
+    ASSERT_EQ(deliveries->size(), roots.size());
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      EXPECT_EQ(testing::call_answer((*deliveries)[i]), testing::number_of(testing::key_of(*roots[i].request)));
+      held.push_back((*deliveries)[i]);
     }
   }
 }
@@ -156,51 +212,110 @@ struct Count {
   unsigned successes = 0;
   unsigned failures = 0;
   unsigned broken = 0;
+  unsigned refused = 0;
+  std::array<unsigned, kAllLosses.size()> worlds{};  // that broke, by loss
+  unsigned schedules() const { return successes + failures + broken; }
 };
 
-void judge(const Scenario& scenario, const Table& table, Count& count) {
+// Of the calls that a rank came to, the first that broke, if any did. What follows is refused, and nothing before is.
+unsigned breaking_call(const Table& table, std::size_t rank) {
+  unsigned breaking = kCallsOfAWorld;
+  for (unsigned call = 0; call < kCallsOfAWorld; ++call) {
+    const Told& told = table[call][rank];
+    if (!told.is_present) break;
+    EXPECT_EQ(told.is_refused, call > breaking) << "call " << call << ", rank " << rank << ": " << told.text;
+    if (told.is_refused) {
+      EXPECT_EQ(told.broken, ErrorKind::kBroken) << "call " << call << ", rank " << rank;
+    } else if (told.broken) {
+      breaking = std::min(breaking, call);
+    }
+  }
+  return breaking;
+}
+
+// Only a loss breaks anything, in its call or where others first wait for that rank; and for its reason.
+void judge_loss(const Scenario& scenario, const Table& table, bool has_failed_start) {
+  const auto lost = static_cast<std::size_t>(scenario.lost_rank);
+  const bool may_break = scenario.loss == Loss::kLeaves || scenario.loss == Loss::kStaysAway ||
+                         (scenario.loss == Loss::kCannotStart && has_failed_start);
+  unsigned first = may_break ? scenario.lost_call : kCallsOfAWorld;
+  unsigned last = first;
+  if (scenario.loss == Loss::kCannotStart && has_failed_start) {
+    first = breaking_call(table, lost);
+    ASSERT_LT(first, kCallsOfAWorld);
+    EXPECT_THAT(table[first][lost].text, HasSubstr("code " + std::to_string(SimulatedWorld::kNotStarted)));
+    last = std::min(first + 1, kCallsOfAWorld);
+    for (const Told& told : table[first]) EXPECT_FALSE(told.is_success) << "call " << first;
+  }
+  const ErrorKind kind = scenario.loss == Loss::kStaysAway ? ErrorKind::kTimedOut : ErrorKind::kBroken;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(scenario.size); ++rank) {
+    const unsigned breaking = breaking_call(table, rank);
+    if (rank == lost && scenario.loss != Loss::kCannotStart) {
+      EXPECT_EQ(breaking, kCallsOfAWorld) << "rank " << rank;
+      continue;
+    }
+    EXPECT_GE(breaking, first) << "rank " << rank;
+    EXPECT_LE(breaking, last) << "rank " << rank;
+    if (breaking < kCallsOfAWorld) {
+      EXPECT_EQ(table[breaking][rank].broken, kind) << "rank " << rank << ": " << table[breaking][rank].text;
+    }
+  }
+}
+
+void judge(const Scenario& scenario, const Table& table, bool has_failed_start, Count& count) {
+  judge_loss(scenario, table, has_failed_start);
+  bool has_broken = false;
   for (unsigned call = 0; call < kCallsOfAWorld; ++call) {
     const Told* first = nullptr;
-    for (int rank = 0; rank < scenario.size; ++rank) {
-      const Told& told = table[call][static_cast<std::size_t>(rank)];
-      if (told.is_broken || (rank == scenario.lost_rank && call >= scenario.lost_call)) {
-        EXPECT_GE(scenario.lost_rank, 0) << "call " << call << ": " << told.text;
-        continue;
-      }
-      if (first) {
-        EXPECT_EQ(told.text, first->text) << "call " << call << ", rank " << rank;
-      } else {
+    bool is_broken = false;
+    for (const Told& told : table[call]) {
+      is_broken = is_broken || (told.broken && !told.is_refused);
+      if (!told.is_present || told.broken) continue;
+      if (first)
+        EXPECT_EQ(told.text, first->text) << "call " << call << ", rank " << &told - table[call].data();
+      else
         first = &told;
-      }
     }
-    ++(!first ? count.broken : first->is_success ? count.successes : count.failures);
+    has_broken = has_broken || is_broken;
+    ++(is_broken ? count.broken : !first ? count.refused : first->is_success ? count.successes : count.failures);
     for (const auto& compiles : scenario.plans[call].compiles) EXPECT_LE(compiles, 1) << "call " << call;
   }
+  if (has_broken) ++count.worlds.at(static_cast<std::size_t>(scenario.loss));
+}
+
+void run_world(unsigned seed, Count& count) {
+  SCOPED_TRACE("TEST_SEED=" + std::to_string(seed) + " TEST_SCHEDULES=1");
+  const auto shared = std::make_shared<Scenario>();
+  Scenario& scenario = *shared;
+  fill(scenario, seed);
+  GateWorld world(scenario.size, [&](int rank, GateOptions& options) {
+    options.adopts_root = scenario.adopts && rank != scenario.strict_rank;
+    options.node = 1 + static_cast<std::uint64_t>(rank % scenario.nodes);
+    if (rank == scenario.clumsy_rank) options.stage_dir = "/dev/null/nowhere";
+    options.pacing.silence = 60s;
+    // No call before it could be broken by a machine that is slow.
+    if (scenario.loss == Loss::kStaysAway) options.pacing = {.arrival = 20ms, .roll_call = 10ms};
+  });
+  if (scenario.start_rank >= 0) world.world().fail_start(scenario.start_rank, scenario.start, scenario.spared);
+  Table table(kCallsOfAWorld, std::vector<Told>(static_cast<std::size_t>(scenario.size)));
+  testing::on_ranks(scenario.size, [&](int rank) { run_rank(world, shared, rank, table); });
+  judge(scenario, table, world.world().has_failed_start(), count);
 }
 
 TEST(GateSchedules, EveryCallReturnsOnAllRanksWithOneOutcome) {
   const unsigned seed = number_from("TEST_SEED", 20'250'501);
   const unsigned schedules = number_from("TEST_SCHEDULES", kSchedules);
   Count count;
-  for (unsigned world_number = 0; world_number < schedules / kCallsOfAWorld; ++world_number) {
-    SCOPED_TRACE("TEST_SEED=" + std::to_string(seed + world_number) + " TEST_SCHEDULES=25");
-    Scenario scenario;
-    fill(scenario, seed + world_number);
-    GateWorld world(scenario.size, [&](int rank, GateOptions& options) {
-      options.adopts_root = scenario.adopts && rank != scenario.strict_rank;
-      options.node = 1 + static_cast<std::uint64_t>(rank % scenario.nodes);
-      if (rank == scenario.clumsy_rank) options.stage_dir = "/dev/null/nowhere";
-      options.pacing.silence = 60s;
-    });
-    Table table(kCallsOfAWorld, std::vector<Told>(static_cast<std::size_t>(scenario.size)));
-    testing::on_ranks(scenario.size, [&](int rank) { run_rank(world, scenario, rank, table); });
-    judge(scenario, table, count);
-    if (::testing::Test::HasFailure()) break;
-  }
-  std::printf("seed %u: %u calls gave their modules, %u failed alike, %u had a lost rank\n", seed, count.successes,
-              count.failures, count.broken);
+  for (unsigned world = 0; count.schedules() < schedules && !::testing::Test::HasFailure(); ++world)
+    run_world(seed + world, count);
+  std::printf("seed %u: %u calls gave their modules, %u failed alike, %u broke, and %u were refused after that\n", seed,
+              count.successes, count.failures, count.broken, count.refused);
+  if (schedules < kSchedules) return;  // of a few worlds nothing more can be said
   EXPECT_GT(count.successes, 0U);
   EXPECT_GT(count.failures, 0U);
+  EXPECT_GT(count.refused, 0U);
+  for (const Loss loss : kAllLosses)
+    EXPECT_EQ(count.worlds.at(static_cast<std::size_t>(loss)) > 0, loss != Loss::kNone) << static_cast<int>(loss);
 }
 
 }  // namespace
