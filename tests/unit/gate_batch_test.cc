@@ -2,6 +2,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "common/identity.h"
+#include "common/isa.h"
 #include "tests/support/gate_expect.h"
 
 namespace jitc::gate {
@@ -195,6 +197,67 @@ TEST(GateBatches, MissesAreDealtToOneRankOfEachNode) {
   GateWorld other(4, on_two_nodes);
   EXPECT_TRUE(compile_all(other, {"e", "f"}).front());
   EXPECT_EQ(operations_of({"e", "f"}) + 1, other.world().operations());
+}
+
+// On two nodes of unlike CPUs, one native by its wish and one by a flag.
+class GateBatchOfMixedCpus : public ::testing::Test {
+ protected:
+  static constexpr common::IsaMask kOld = 0x3, kNew = 0xf;
+
+  // Code is for the common CPUs of all, or for that of the rank that compiles it.
+  static void make_for(GateWorld& world, int rank, common::IsaMask isa) {
+    world.rank(rank).compiler.work = [isa](const common::Request& request, const Report&) {
+      const common::IsaMask needed = common::wants_native(request) ? isa : 1;
+      return Obtained{testing::make_artifact("answer", key_of(request), needed), key_of(request), Origin::kCompiled};
+    };
+  }
+
+  static All compile(bool is_root_old, const std::vector<common::Request>& requests, std::vector<int>& compiles) {
+    const auto isa_of = [&](int rank) { return (rank < 2) == is_root_old ? kOld : kNew; };
+    GateWorld world(4, [&](int rank, GateOptions& options) {
+      on_two_nodes(rank, options);
+      options.host_isa = isa_of(rank);
+    });
+    for (int rank = 0; rank < world.size(); ++rank) make_for(world, rank, isa_of(rank));
+    All all = compile_all(world, [&](int) {
+      std::vector<Demand> demands;
+      for (const common::Request& request : requests) demands.push_back({request, "constants"});
+      return demands;
+    });
+    for (int rank = 0; rank < world.size(); ++rank) compiles.push_back(world.rank(rank).compiler.compiles);
+    return all;
+  }
+
+  static common::Request request_for_isa(const std::string& name, const std::string& wish,
+                                         const std::vector<std::string>& flags = {}) {
+    common::Request request = request_named(name);
+    request.isa_wish = wish;
+    request.flags = flags;
+    return request;
+  }
+};
+
+TEST_F(GateBatchOfMixedCpus, NativeCodeIsTheRootsAndOtherCodeIsDealt) {
+  const std::string level(common::isa_levels().front());
+  const std::vector<common::Request> requests{
+      request_for_isa("a", "native"), request_for_isa("b", "common"),
+      request_for_isa("c", "common"), request_for_isa("d", "common", {"-O3", "-march=native"}),
+      request_for_isa("e", level),    request_for_isa("f", level)};
+  std::vector<int> compiles;
+  const All all = compile(true, requests, compiles);
+  EXPECT_EQ(compiles, (std::vector{4, 0, 2, 0}));
+  for (const auto& deliveries : all) {
+    ASSERT_TRUE(deliveries) << common::to_line(deliveries.error().error);
+    for (std::size_t i = 0; i < requests.size(); ++i) EXPECT_EQ((*deliveries)[i].module->key(), key_of(requests[i]));
+  }
+}
+
+// As with one module: the root's CPU decides, and who cannot run its code says so.
+TEST_F(GateBatchOfMixedCpus, NativeCodeOfANewerRootIsRefusedByTheOthers) {
+  std::vector<int> compiles;
+  const All all = compile(false, {request_for_isa("a", "native"), request_for_isa("b", "native")}, compiles);
+  EXPECT_EQ(compiles, (std::vector{2, 0, 0, 0}));
+  expect_failure(all, ErrorKind::kRefused, "this CPU has", {2, 3});
 }
 
 TEST(GateBatches, OneMissIsTheRootsOwn) {

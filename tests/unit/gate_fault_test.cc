@@ -35,6 +35,29 @@ TEST_P(GateFault, BeatsCarryAWaitThatIsLongerThanTheDeadline) {
   EXPECT_GE(world.rank(0).beats, 60);
 }
 
+// What a rank's patience is, only that rank knows; beats come often enough for it all the same.
+TEST(OneGate, BeatsAreForTheLeastPatientRank) {
+  GateWorld world(3, [](int rank, GateOptions& options) {
+    options.pacing = {.silence = rank == 2 ? 2s : 60s, .beat = 30s, .roll_call = 20ms};
+  });
+  auto& last = world.rank(2);
+  std::mutex mutex;
+  std::condition_variable heard;
+  world.rank(0).compiler.work = [&](const common::Request& request, const Report& report) -> common::Result<Obtained> {
+    report({rpc::Progress::Phase::kCompiling, 0, 1.5, 4096});
+    // Until the last rank has heard of it for longer than its deadline, or has given up.
+    std::unique_lock lock(mutex);
+    while (last.beats < 10 && report({rpc::Progress::Phase::kCompiling, 0, 1.5, 4096})) heard.wait_for(lock, 5ms);
+    return Obtained{testing::make_artifact("answer", testing::key_of(request)), testing::key_of(request),
+                    Origin::kCompiled};
+  };
+  testing::on_ranks(3, [&](int rank) {
+    const auto outcome = world.rank(rank).gate->compile(demand_of(kSource));
+    EXPECT_TRUE(outcome) << common::to_line(outcome.error().error);
+    if (!outcome) world.world().lose_a_rank();
+  });
+}
+
 TEST_P(GateFault, RankThatStaysAwayIsATimeOutAndBreaksTheCommunicator) {
   const int absent = GetParam() - 1;
   GateWorld world(GetParam(), [](int, GateOptions& options) { options.pacing = {.arrival = 50ms, .roll_call = 20ms}; });

@@ -67,6 +67,30 @@ TEST(Certificate, RankWithAnErrorDoesNotMakeOthersDiffer) {
   EXPECT_TRUE(verdict.someone_failed);
 }
 
+TEST(Certificate, LeastPatienceIsToldRoundedDown) {
+  using std::chrono::milliseconds;
+  const auto least = [](const std::vector<std::int64_t>& all) {
+    std::vector<Certificate> certificates;
+    for (const std::int64_t patience : all) {
+      certificates.push_back(certificate(true, "a"));
+      certificates.back().patience = milliseconds(patience);
+    }
+    const Verdict verdict = judge(combine(certificates));
+    EXPECT_FALSE(verdict.someone_failed);
+    EXPECT_TRUE(verdict.all_alike);
+    return verdict.least_patience;
+  };
+  EXPECT_EQ(least({0, 0}), milliseconds(0));
+  EXPECT_EQ(least({30'000, 0}), milliseconds(16'384));
+  EXPECT_EQ(least({30'000, 400, 0, 600}), milliseconds(256));
+  EXPECT_EQ(least({1, 30'000}), milliseconds(1));
+  EXPECT_EQ(least({std::int64_t{1} << 40}), milliseconds(std::int64_t{1} << 31));
+  Certificate failed = certificate(true, "a");
+  failed.error = ErrorKind::kInternal;
+  failed.patience = milliseconds(1);
+  EXPECT_TRUE(judge(combine({certificate(true, "a"), failed})).someone_failed);
+}
+
 TEST(Certificate, CommonInstructionSetIsWhatAllHave) {
   EXPECT_EQ(judge(combine({certificate(true, "a", 0xf), certificate(true, "a", 0x3)})).common_isa, 0x3U);
   EXPECT_EQ(judge(combine({certificate(true, "a", 0x7)})).common_isa, 0x7U);
