@@ -8,10 +8,10 @@
 //      - a rank could not make its request: the failing ranks' errors become everybody's failure
 //      - the requests differ: everybody gets the root's; differing ranks say how, or adopt it and step 1 is repeated
 //      - nobody needs a module: done
-//   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One module is
-//   one
-//      turn, the root's. Several begin with the root's look into the store; then each module has its turn, led by the
-//      root if it was found, else by the first rank of some node, dealt round robin: leaders compile at the same time
+//   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One
+//      module is one turn, the root's. Several begin with the root's look into the store; then each module has its
+//      turn, led by the root if it was found or is native code, else by the first rank of some node, dealt round robin:
+//      leaders compile at the same time
 //   3  in each turn every rank that does not hold the module verifies it and loads it from memory
 //   4  second certificate: all have loaded, or have heard what failed; or everybody gets the failing ranks' errors
 #pragma once
