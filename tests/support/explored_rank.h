@@ -92,7 +92,7 @@ struct ExploredRank {
   // What the action does at once: operations start, work begins, a result is there.
   void take(gate::Action next) {
     action = std::move(next);
-    std::visit([this](const auto& todo) { start(todo); }, action);
+    std::visit([this](const auto& todo) { this->start(todo); }, action);
   }
 
   bool is_receiving() const {

@@ -79,7 +79,7 @@ class Dice {
 void choose_loss(Scenario& scenario, Dice& dice) {
   using Start = SimulatedWorld::Start;
   if (!dice.one_in(4)) return;
-  scenario.loss = kAllLosses.at(static_cast<std::size_t>(1 + dice.below(3)));
+  scenario.loss = kAllLosses.at(1 + static_cast<std::size_t>(dice.below(3)));
   scenario.lost_rank = dice.below(scenario.size);
   if (scenario.loss == Loss::kLeaves) scenario.lost_call = static_cast<unsigned>(dice.below(kCallsOfAWorld));
   if (scenario.loss == Loss::kCannotStart) {
