@@ -101,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(Strictness, GateProtocol, ::testing::Values(true, false
 
 TEST_P(GateProtocol, HasNoDeadlockAndOneOutcome) {
   for (std::size_t size = 2; size <= kMostRanks; ++size)
-    expect_no_violation("one module", all_behaviours(GetParam()), {}, size, size > 3 ? Orders::kOne : Orders::kAll);
+    expect_no_violation("one module", all_behaviours(GetParam()), {}, size,
+                        size == kMostRanks ? Orders::kOne : Orders::kAll);
 }
 
 TEST_P(GateProtocol, HasNoDeadlockAndOneOutcomeForNativeCode) {
@@ -177,7 +178,7 @@ TEST(GateExplorerItself, OneOrderHasTheEndsOfAllOrders) {
     }
   };
   compare(all_behaviours(true), {}, 2);
-  compare(all_behaviours(true), {}, 3);
+  if (kMostRanks > 3) compare(all_behaviours(true), {}, 3);
   compare(batch_behaviours(), {.is_native = {false, false}}, 2);
 }
 
