@@ -85,15 +85,16 @@ gate::GateOptions gate_options(const Result<Settings>& settings, const std::stri
   return options;
 }
 
-gate::DaemonOptions daemon_options(const Result<Settings>& settings, const std::string& runtime_dir) {
+gate::DaemonOptions daemon_options(const Result<Settings>& settings, const std::string& runtime_dir, bool is_root) {
   gate::DaemonOptions options{.runtime_dir = runtime_dir};
   options.on_warning = [](std::string_view text) {
     std::fprintf(stderr, "jitc: %.*s\n", static_cast<int>(text.size()), text.data());
   };
   if (!settings) return options;
   options.silence_seconds = settings->seconds("timeout");
-  options.may_start = settings->text("autostart") == "1";  // auto: not in the ranks of a solver
-  options.awaits_daemon = !options.may_start && common::in_batch_job();
+  const bool starts = settings->text("autostart") == "1";  // auto: not in the ranks of a solver
+  options.may_start = starts && is_root;
+  options.awaits_daemon = !starts && common::in_batch_job();
   return options;
 }
 
@@ -114,7 +115,8 @@ jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_opt
       line_(settings_ ? settings_->text("progress") : std::string("0")),
       gate_(communicator, gate_options(settings_, runtime_dir_),
             {modules_of_process(), std::make_shared<gate::LocalStore>(runtime_dir_),
-             std::make_shared<gate::DaemonCompiler>(daemon_options(settings_, runtime_dir_))},
+             std::make_shared<gate::DaemonCompiler>(
+                 daemon_options(settings_, runtime_dir_, communicator.rank == 0))},
             [this](const std::string& name, const rpc::Progress& progress) { tell(name, progress); }) {
   stats_.size = sizeof stats_;
 }

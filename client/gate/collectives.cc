@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -20,8 +21,10 @@ using common::Error;
 using common::ErrorKind;
 using std::chrono::nanoseconds;
 
-// Small enough to be had by a rank that has little memory left.
+// Had from the beginning, so that a rank without memory for a module can take part in its broadcast.
 constexpr std::size_t kPiece = std::size_t{1} << 20;
+// What a certificate has, and more.
+constexpr std::size_t kFewWords = 16;
 
 // Operations that were given up may complete, and write into their buffers, at any time until the process ends. So they
 // are kept until then, on purpose, where leak checkers can see that it was meant. Keeping needs no memory: giving up
@@ -63,6 +66,16 @@ class Pause {
 
 constexpr int kLooksAtOnce = 30;
 
+// False: there is no memory for it.
+bool resize(std::string& bytes, std::size_t size) {
+  try {
+    bytes.resize(size);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // Until all of it is done, or patience is over.
 void advance_for(nanoseconds patience, RollCall& roll_call, const Pacing& pacing) {
   Silence silence;
@@ -92,8 +105,18 @@ jitc_communicator serial_communicator() {
   return table;
 }
 
+Collectives::Collectives(const jitc_communicator& table, const Pacing& pacing, OnWaiting on_waiting)
+    : table_(table), pacing_(pacing), on_waiting_(std::move(on_waiting)) {
+  idle_.emplace_back();
+  Operation& operation = current_.emplace_back();
+  const std::size_t words = std::max(kFewWords, static_cast<std::size_t>(size()));  // at most one for each rank
+  operation.send.reserve(words);
+  operation.receive.reserve(words);
+  operation.bytes.reserve(kPiece);
+}
+
 Collectives::~Collectives() {
-  if (is_broken_ || !posted_.empty() || !current_.empty()) {
+  if (is_broken_ || !posted_.empty() || is_under_way_) {
     kept_for_ever().keep(posted_);
     kept_for_ever().keep(current_);
   } else if (table_.release) {
@@ -102,73 +125,77 @@ Collectives::~Collectives() {
 }
 
 Outcome<void> Collectives::all_or(std::span<std::uint64_t> words, std::string_view step, Waits waits) {
-  current_.splice(current_.end(), spare_);
-  if (current_.empty()) current_.emplace_back();
-  Operation& operation = current_.back();
+  Operation& operation = current_.front();
   operation.send.assign(words.begin(), words.end());
   operation.receive.resize(words.size());
   if (const int code = table_.iallreduce_or(table_.state, operation.send.data(), operation.receive.data(), words.size(),
                                             &operation.pending))
     return give_up(communicator_failure(code, step));
-  if (auto done = wait(operation, step, waits); !done) return done;
+  if (auto done = await_current(step, waits); !done) return done;
   std::ranges::copy(operation.receive, words.begin());
-  spare_.splice(spare_.end(), current_);
   return {};
 }
 
 Outcome<void> Collectives::broadcast(std::string& bytes, int from, std::string_view step) {
-  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-    const std::size_t length = std::min(kPiece, bytes.size() - at);
-    Operation& operation = current_.emplace_back();
-    operation.bytes.assign(bytes, at, length);
+  return in_pieces(bytes.data(), bytes.size(), from, step);
+}
+
+Outcome<bool> Collectives::broadcast_sized(std::string& bytes, int from, std::string_view step) {
+  std::uint64_t length = bytes.size();
+  std::array<char, sizeof length> packed{};
+  std::memcpy(packed.data(), &length, sizeof length);
+  if (auto done = in_pieces(packed.data(), packed.size(), from, step); !done)
+    return std::unexpected(std::move(done.error()));
+  std::memcpy(&length, packed.data(), sizeof length);
+  return receive(bytes, length, from, step);
+}
+
+Outcome<bool> Collectives::receive(std::string& bytes, std::size_t size, int from, std::string_view step) {
+  const bool has_memory = resize(bytes, size);
+  if (auto done = in_pieces(has_memory ? bytes.data() : nullptr, size, from, step); !done)
+    return std::unexpected(std::move(done.error()));
+  return has_memory;
+}
+
+// Without `bytes` this rank takes part and keeps nothing.
+Outcome<void> Collectives::in_pieces(char* bytes, std::size_t size, int from, std::string_view step) {
+  Operation& operation = current_.front();
+  for (std::size_t at = 0; at < size; at += kPiece) {
+    operation.bytes.resize(std::min(kPiece, size - at));
+    if (rank() == from) std::memcpy(operation.bytes.data(), bytes + at, operation.bytes.size());
     if (auto done = start_broadcast(operation, from, step); !done) return done;
-    if (auto done = wait(operation, step); !done) return done;
-    if (rank() != from) operation.bytes.copy(bytes.data() + at, length);
-    current_.pop_back();
+    if (auto done = await_current(step); !done) return done;
+    if (rank() != from && bytes) std::memcpy(bytes + at, operation.bytes.data(), operation.bytes.size());
   }
   return {};
 }
 
-Outcome<void> Collectives::broadcast_sized(std::string& bytes, int from, std::string_view step) {
-  std::uint64_t length = bytes.size();
-  std::string packed(sizeof length, '\0');
-  std::memcpy(packed.data(), &length, sizeof length);
-  if (auto done = broadcast(packed, from, step); !done) return done;
-  std::memcpy(&length, packed.data(), sizeof length);
-  bytes.resize(length);
-  return broadcast(bytes, from, step);
-}
-
-Outcome<bool> Collectives::receive(std::string& bytes, std::size_t size, int from, std::string_view step) {
-  Operation& operation = current_.emplace_back();
-  operation.bytes.resize(std::min(kPiece, size));  // first: with it this rank can take part whatever follows
-  bool has_memory = true;
-  try {
-    bytes.resize(size);
-  } catch (const std::bad_alloc&) {
-    has_memory = false;
-  }
-  for (std::size_t at = 0; at < size; at += kPiece) {
-    operation.bytes.resize(std::min(kPiece, size - at));
-    if (auto done = start_broadcast(operation, from, step); !done) return std::unexpected(std::move(done.error()));
-    if (auto done = wait(operation, step); !done) return std::unexpected(std::move(done.error()));
-    if (has_memory) operation.bytes.copy(bytes.data() + at, operation.bytes.size());
-  }
-  current_.pop_back();
-  return has_memory;
+// What is waited for until it is complete has been started; if not, it may complete at any time.
+Outcome<void> Collectives::await_current(std::string_view step, Waits waits) {
+  is_under_way_ = true;
+  Outcome<void> done = wait(current_.front(), step, waits);
+  if (done) is_under_way_ = false;
+  return done;
 }
 
 Outcome<void> Collectives::post(std::string bytes, std::string_view step) {
-  Operation& operation = posted_.emplace_back();
-  operation.bytes = std::move(bytes);
-  return start_broadcast(operation, rank(), step);
+  // Once a beat, for the rank that waits for its own work and not for the others.
+  if (RollCall::is_under_way(table_)) return time_out({}, step, Waits::kForASign, End::kRollCall);
+  try {
+    if (idle_.empty()) idle_.emplace_back();
+  } catch (const std::bad_alloc&) {  // then what is under way is all there is
+    if (auto done = settle(step); !done) return done;
+  }
+  posted_.splice(posted_.end(), idle_, idle_.begin());
+  posted_.back().bytes = std::move(bytes);
+  return start_broadcast(posted_.back(), rank(), step);
 }
 
 Outcome<bool> Collectives::advance(std::string_view step) {
   while (!posted_.empty()) {
     Outcome<bool> done = test(posted_.front(), step);
     if (!done || !*done) return done;
-    posted_.pop_front();
+    idle_.splice(idle_.end(), posted_, posted_.begin());
   }
   return true;
 }
@@ -176,9 +203,17 @@ Outcome<bool> Collectives::advance(std::string_view step) {
 Outcome<void> Collectives::settle(std::string_view step) {
   while (!posted_.empty()) {
     if (auto done = wait(posted_.front(), step); !done) return done;
-    posted_.pop_front();
+    idle_.splice(idle_.end(), posted_, posted_.begin());
   }
   return {};
+}
+
+void Collectives::abandon(std::string_view why) noexcept {
+  if (std::exchange(is_broken_, true) || !RollCall::is_possible(table_)) return;
+  try {
+    RollCall(table_, {{}, "no longer: " + std::string(why)}, current_).leave();
+  } catch (const std::exception&) {  // memory: then the others find out by their own patience
+  }
 }
 
 Outcome<void> Collectives::start_broadcast(Operation& operation, int from, std::string_view step) {
@@ -213,9 +248,10 @@ Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Wai
     if (!done) return std::unexpected(std::move(done.error()));
     if (*done) return {};
     const nanoseconds waited = silence.so_far();
-    if (limit.count() > 0 && waited >= limit) return give_up(timed_out(waited, step, waits));
-    if (is_arrival && on_waiting_ && waited >= next_beat) {
-      on_waiting_(std::chrono::duration<double>(waited).count());
+    if (limit.count() > 0 && waited >= limit) return time_out(waited, step, waits, End::kPatience);
+    if (waited >= next_beat) {
+      if (RollCall::is_under_way(table_)) return time_out(waited, step, waits, End::kRollCall);
+      if (is_arrival && on_waiting_) on_waiting_(std::chrono::duration<double>(waited).count());
       next_beat = waited + pacing_.beat;
     }
     pause.after(waited);
@@ -227,18 +263,24 @@ std::unexpected<Failure> Collectives::give_up(Failure failure) {
   return std::unexpected(std::move(failure));
 }
 
-Failure Collectives::timed_out(nanoseconds waited, std::string_view step, Waits waits) {
+std::unexpected<Failure> Collectives::time_out(nanoseconds waited, std::string_view step, Waits waits, End end) {
+  is_broken_ = true;
   const bool is_arrival = waits == Waits::kForArrival;
-  std::string why = call_roll(waited, step);
-  if (why.empty()) why = is_arrival ? "not all ranks began it" : "another rank has stopped or failed during it";
-  Error error{ErrorKind::kTimedOut, "rank " + std::to_string(rank()) + " waited " + seconds_text(waited) + " " +
-                                        std::string(step) + ": " + why};
-  error.thing = "communicator of " + std::to_string(size()) + " ranks";
-  error.remedy = is_arrival ? "do all ranks make this call? See where the others are; JITC_ARRIVAL_TIMEOUT is how long "
-                              "ranks may be apart"
-                            : "see which rank failed or is stopped; JITC_TIMEOUT is the silence allowed";
-  error.remedy += ". End the program by MPI_Abort: the ranks are out of step for good";
-  return {std::move(error), {}, true};
+  try {
+    std::string why = call_roll(waited, step);
+    if (why.empty()) why = is_arrival ? "not all ranks began it" : "another rank has stopped or failed during it";
+    Error error{ErrorKind::kTimedOut, "rank " + std::to_string(rank()) + " waited " + seconds_text(waited) + " " +
+                                          std::string(step) +
+                                          (end == End::kRollCall ? ", until another rank gave up: " : ": ") + why};
+    error.thing = "communicator of " + std::to_string(size()) + " ranks";
+    error.remedy = is_arrival ? "do all ranks make this call? See where the others are; JITC_ARRIVAL_TIMEOUT is how "
+                                "long ranks may be apart"
+                              : "see which rank failed or is stopped; JITC_TIMEOUT is the silence allowed";
+    error.remedy += ". End the program by MPI_Abort: the ranks are out of step for good";
+    return give_up({std::move(error), {}, true});
+  } catch (const std::bad_alloc&) {  // the time-out itself is to be told all the same
+    return give_up({{ErrorKind::kTimedOut, "a rank is lost", {}, {}}, {}, true});
+  }
 }
 
 // Empty: nothing is known of the others.
@@ -249,8 +291,8 @@ std::string Collectives::call_roll(nanoseconds waited, std::string_view step) {
     advance_for(is_root() ? pacing_.roll_call : 2 * pacing_.roll_call, roll_call, pacing_);
     roll_call.close();
     advance_for(pacing_.roll_call, roll_call, pacing_);
-    return roll_call.findings();
-  } catch (const std::bad_alloc&) {  // the time-out itself is to be told all the same
+    return roll_call.take_findings();
+  } catch (const std::bad_alloc&) {  // as above
     return {};
   }
 }

@@ -22,8 +22,8 @@ struct Pacing {
   // 0: no limit.
   std::chrono::nanoseconds arrival = std::chrono::minutes(10);
   std::chrono::nanoseconds beat = std::chrono::seconds(1);
-  // After a time-out: so long rank 0 asks who waits where, and the others wait for it twice as long, since they may
-  // give up before it does.
+  // After a time-out: so long rank 0 asks who waits where, and the others wait for it twice as long, since it hears
+  // that they have given up with its next beat.
   std::chrono::nanoseconds roll_call = std::chrono::seconds(5);
   // A wait first yields, for ranks that arrive together; then it sleeps, since the cores belong to the compiler.
   std::chrono::nanoseconds yielding = std::chrono::milliseconds(1);
@@ -37,15 +37,14 @@ enum class Waits { kForASign, kForArrival };
 // A communicator of one rank: every operation is complete at once.
 jitc_communicator serial_communicator();
 
-// All functions are called by one thread. A failure is_broken, and no function may be called after one, nor after an
-// exception (memory).
+// All functions are called by one thread. A failure is_broken, and no function may be called after one. To take part
+// needs no memory but what the constructor got: a rank that has none left can end a call together with the others.
 class Collectives {
  public:
   // Hears every `beat`, while others have not arrived, for how many seconds.
   using OnWaiting = std::function<void(double seconds)>;
   // Takes the table over: releases it at the end, unless an operation was abandoned. `on_waiting` may be empty.
-  Collectives(const jitc_communicator& table, const Pacing& pacing, OnWaiting on_waiting = {})
-      : table_(table), pacing_(pacing), on_waiting_(std::move(on_waiting)) {}
+  Collectives(const jitc_communicator& table, const Pacing& pacing, OnWaiting on_waiting = {});
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -59,8 +58,8 @@ class Collectives {
   Outcome<void> all_or(std::span<std::uint64_t> words, std::string_view step, Waits waits = Waits::kForASign);
   // Replaces `bytes`, of equal size on all ranks, by those of rank `from`; in pieces, each with its own deadline.
   Outcome<void> broadcast(std::string& bytes, int from, std::string_view step);
-  // The same where only `from` knows the size.
-  Outcome<void> broadcast_sized(std::string& bytes, int from, std::string_view step);
+  // The same where only `from` knows the size. False: see receive().
+  Outcome<bool> broadcast_sized(std::string& bytes, int from, std::string_view step);
   // Takes what rank `from` broadcasts, `size` bytes. False: this rank has no memory for them; it took part all the same
   // and kept nothing.
   Outcome<bool> receive(std::string& bytes, std::size_t size, int from, std::string_view step);
@@ -71,15 +70,20 @@ class Collectives {
   Outcome<bool> advance(std::string_view step);
   // Waits until all of it is complete.
   Outcome<void> settle(std::string_view step);
-  // Nothing more is done with the communicator; what is under way keeps its memory.
-  void abandon() { is_broken_ = true; }
+  // Nothing more is done with the communicator; what is under way keeps its memory. Tells rank 0, or as rank 0 all
+  // others, why, where that is possible: they need not wait for this rank.
+  void abandon(std::string_view why) noexcept;
 
  private:
+  Outcome<void> in_pieces(char* bytes, std::size_t size, int from, std::string_view step);
+  Outcome<void> await_current(std::string_view step, Waits waits = Waits::kForASign);
   Outcome<void> start_broadcast(Operation& operation, int from, std::string_view step);
   Outcome<bool> test(Operation& operation, std::string_view step);
   Outcome<void> wait(Operation& operation, std::string_view step, Waits waits = Waits::kForASign);
   std::unexpected<Failure> give_up(Failure failure);
-  Failure timed_out(std::chrono::nanoseconds waited, std::string_view step, Waits waits);
+  // Why a wait ends without what was waited for: patience is over, or another rank's is.
+  enum class End { kPatience, kRollCall };
+  std::unexpected<Failure> time_out(std::chrono::nanoseconds waited, std::string_view step, Waits waits, End end);
   std::string call_roll(std::chrono::nanoseconds waited, std::string_view step);
   Failure communicator_failure(int code, std::string_view step) const;
 
@@ -87,8 +91,9 @@ class Collectives {
   Pacing pacing_;
   OnWaiting on_waiting_;
   Operations posted_;   // in the order in which they were started
-  Operations current_;  // what is waited for
-  Operations spare_;    // one that a reduction is done with, for the next
+  Operations idle_;     // for further posts
+  Operations current_;  // first what is waited for; after giving up the roll call's
+  bool is_under_way_ = false;  // that first one
   bool is_broken_ = false;
 };
 

@@ -61,6 +61,13 @@ Failure join_modules(const ModuleErrors& errors, std::size_t asked) {
   return failure;
 }
 
+common::Error out_of_memory() noexcept {
+  common::Error error;
+  error.kind = common::ErrorKind::kNotLoaded;
+  error.message = "no memory";  // short enough to lie in the string itself
+  return error;
+}
+
 common::Error bounded(common::Error error) {
   cut(error.message);
   cut(error.log);

@@ -38,6 +38,9 @@ Failure join_modules(const ModuleErrors& errors, std::size_t asked);
 // "rank 3", "ranks 1, 2, 5 and 40 more", "all ranks".
 std::string name_ranks(const std::vector<int>& ranks, int size);
 
+// To have it needs none.
+common::Error out_of_memory() noexcept;
+
 // The error without more text than may travel to all ranks.
 common::Error bounded(common::Error error);
 

@@ -1,7 +1,12 @@
 #include "client/gate/gate.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <new>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -51,9 +56,36 @@ nanoseconds beat_for(std::chrono::milliseconds least_patience, const Pacing& pac
   return least_patience.count() > 0 ? std::min(pacing.beat, nanoseconds(least_patience) / 4) : pacing.beat;
 }
 
-Error no_memory(std::string what, std::string thing) {
-  return {ErrorKind::kNotLoaded, "no memory " + std::move(what), std::move(thing),
-          "raise this rank's memory limit (ulimit -v)"};
+Error no_memory(std::string_view what, std::string_view thing) {
+  try {
+    return {ErrorKind::kNotLoaded, "no memory " + std::string(what), std::string(thing),
+            "raise this rank's memory limit (ulimit -v)"};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
+
+// Not of the source, which fails alike wherever it is compiled.
+bool is_of_the_node(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kTimedOut:
+    case ErrorKind::kStoreFull:
+    case ErrorKind::kStoreUnavailable:
+    case ErrorKind::kDraining:
+    case ErrorKind::kVersionSkew:
+    case ErrorKind::kUnreachable:
+    case ErrorKind::kNotLoaded:
+    case ErrorKind::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  gethostname(name.data(), HOST_NAME_MAX);
+  return name.data();
 }
 
 }  // namespace
@@ -72,7 +104,7 @@ Outcome<Delivery> Gate::compile(Demand demand) {
 }
 
 Failure Gate::abandon(Failure cause) {
-  collectives_.abandon();
+  collectives_.abandon(cause.error.message);
   cause.is_broken = true;
   break_with(cause);
   return cause;
@@ -92,6 +124,14 @@ Outcome<std::vector<Delivery>> Gate::compile_all(std::span<Demand> demands) {
     return std::unexpected(Failure{std::move(error), broken_->ranks, true});
   }
   ++sequence_;
+  try {
+    return take_part(demands);
+  } catch (const std::bad_alloc&) {  // between two collective steps: this rank is out of step with the others for good
+    return std::unexpected(abandon({no_memory("to go on", {}), {}}));
+  }
+}
+
+Outcome<std::vector<Delivery>> Gate::take_part(std::span<Demand> demands) {
   Local local = local_step(demands);
   const Ranks ranks{collectives_.rank(), collectives_.size(), options_.node, milliseconds_of(options_.pacing.silence)};
   View view = std::move(local.view);
@@ -239,9 +279,13 @@ Outcome<Action> Gate::perform(Run& run, action::Reduce& reduce) {
 }
 
 Outcome<Action> Gate::perform(Run& run, action::Broadcast& broadcast) {
-  auto done = broadcast.is_sized ? collectives_.broadcast_sized(broadcast.bytes, broadcast.from, step(run))
-                                 : collectives_.broadcast(broadcast.bytes, broadcast.from, step(run));
-  if (!done) return std::unexpected(std::move(done.error()));
+  if (broadcast.is_sized) {
+    const Outcome<bool> taken = collectives_.broadcast_sized(broadcast.bytes, broadcast.from, step(run));
+    if (!taken) return std::unexpected(taken.error());
+    if (!*taken) return run.protocol.broadcast({});
+  } else if (auto done = collectives_.broadcast(broadcast.bytes, broadcast.from, step(run)); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
   return run.protocol.broadcast(std::move(broadcast.bytes));
 }
 
@@ -276,10 +320,10 @@ Outcome<Action> Gate::perform(Run& run, action::Compare& compare) {
 }
 
 Outcome<Action> Gate::perform(Run& run, action::Begin& begin) {
-  run.begun = begin.modules;
+  run.begun = std::move(begin.modules);
   try {
     std::vector<LeaderWork::Order> orders;
-    for (const std::size_t module : begin.modules) {
+    for (const std::size_t module : run.begun) {
       const Local::Wanted& wanted = run.local.wanted[module];
       // What the root holds serves the others, unless it was made for a better CPU than all have.
       if (wanted.module && begin.work != Work::kCompile && !(wanted.module->isa_needed() & ~begin.common_isa)) {
@@ -288,18 +332,21 @@ Outcome<Action> Gate::perform(Run& run, action::Begin& begin) {
           continue;
         }
       }
-      LeaderWork::Order order{module, *run.local.calls[wanted.first].request, {}, false};
-      if (order.request.isa_wish == "common") order.request.isa_level = common::isa_level_of(begin.common_isa);
-      order.make_code = run.local.sources[wanted.first].make_code;
-      order.origin_is_source = run.local.sources[wanted.first].origin_is_source;
-      orders.push_back(std::move(order));
+      orders.push_back(order_of(run, module, begin.common_isa));
     }
     run.work.begin(begin.work, std::move(orders));
   } catch (const std::bad_alloc&) {
-    run.work.fail(begin.modules, no_memory("on rank " + std::to_string(collectives_.rank()),
-                                           name_of(run.local, begin.modules.front())));
+    run.work.fail(run.begun, no_memory("for the request", name_of(run.local, run.begun.front())));
   }
   return run.protocol.done();
+}
+
+LeaderWork::Order Gate::order_of(const Run& run, std::size_t module, common::IsaMask common_isa) const {
+  const std::size_t call = run.local.wanted[module].first;
+  LeaderWork::Order order{module, *run.local.calls[call].request, run.local.sources[call].make_code,
+                          run.local.sources[call].origin_is_source};
+  if (order.request.isa_wish == "common") order.request.isa_level = common::isa_level_of(common_isa);
+  return order;
 }
 
 Outcome<Action> Gate::perform(Run& run, action::Await& await) {
@@ -320,8 +367,30 @@ Outcome<Action> Gate::perform(Run& run, action::Await& await) {
   }
   const double seconds = run.waiting->seconds();
   run.waiting.reset();
-  if (await.is_look_up) return run.protocol.looked_up(run.work.found(run.begun), seconds);
-  return run.protocol.obtained(run.work.take(await.module), seconds);
+  if (await.is_look_up) return run.protocol.looked_up(found(run), seconds);
+  Result<Obtained> obtained = run.work.take(await.module);
+  if (!obtained) obtained = std::unexpected(of_this_rank(std::move(obtained.error())));
+  return run.protocol.obtained(std::move(obtained), seconds);
+}
+
+Result<std::vector<bool>> Gate::found(const Run& run) const {
+  try {
+    Result<std::vector<bool>> found = run.work.found(run.begun);
+    if (!found) return std::unexpected(of_this_rank(std::move(found.error())));
+    return found;
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(no_memory("for the look-up", {}));
+  }
+}
+
+// What went wrong on the leader's node says where that is, to ranks that may be on others.
+Error Gate::of_this_rank(Error error) const {
+  if (collectives_.size() == 1 || !is_of_the_node(error.kind)) return error;
+  try {
+    error.message = "rank " + std::to_string(collectives_.rank()) + " on " + host_name() + ": " + error.message;
+  } catch (const std::bad_alloc&) {  // then it is told without
+  }
+  return error;
 }
 
 // True: the work has ended; false: a beat is due.
@@ -334,7 +403,7 @@ Outcome<bool> Gate::wait_for(Run& run, RootWork& work, const std::string& name) 
     if (work.wait_until(*is_quiet ? waiting.beat : std::min(waiting.beat, steady_clock::now() + kAdvance))) return true;
     // The compiler keeps its own limits; a file system that hangs has none.
     if (limit.count() > 0 && waiting.silence.so_far() >= limit && !work.has_reported()) {
-      work.abandon(common::fail(ErrorKind::kTimedOut, "rank 0 waits for the store, which does not answer", name,
+      work.abandon(common::fail(ErrorKind::kTimedOut, "the store does not answer", name,
                                 "is a file system hung? 'jitc config' shows where store and runtime directory are"));
       return true;
     }
@@ -371,14 +440,25 @@ Result<std::shared_ptr<loader::Module>> Gate::load(const Local::Wanted& wanted, 
 
 // -------------------------------------------------------------------------------------------------------------------
 
-std::string Gate::step(const Run& run) const { return run.protocol.waits_for() + " call " + std::to_string(sequence_); }
+// Words for an error that may come.
+std::string Gate::step(const Run& run) const {
+  try {
+    return run.protocol.waits_for() + " call " + std::to_string(sequence_);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
 
 const std::string& Gate::name_of(const Local& local, std::size_t module) {
   return local.calls[local.wanted[module].first].request->name;
 }
 
 void Gate::tell(const std::string& name, const rpc::Progress& progress) const {
-  if (on_progress_) on_progress_(name, progress);
+  if (!on_progress_) return;
+  try {
+    on_progress_(name, progress);
+  } catch (const std::bad_alloc&) {  // news are worth no failure
+  }
 }
 
 }  // namespace jitc::gate

@@ -71,7 +71,8 @@ class Gate {
   // Takes the communicator over. `on_progress` may be empty; it is called on the thread that calls compile.
   Gate(const jitc_communicator& communicator, GateOptions options, GateServices services, OnProgress on_progress);
 
-  // Collective. Never throws what another rank does not see, except for memory.
+  // Collective. Throws nothing but what `on_progress` does. Where a rank cannot go on for want of memory, the
+  // communicator is broken for all.
   Outcome<Delivery> compile(Demand demand);
   // The same for several modules, at least one: one certificate for all, and all or nothing. What is asked for twice is
   // had once. Deliveries are in the order of the demands.
@@ -128,6 +129,7 @@ class Gate {
     std::optional<Waiting> waiting;
   };
 
+  Outcome<std::vector<Delivery>> take_part(std::span<Demand> demands);
   Outcome<void> perform_all(Run& run);
   Local local_step(std::span<Demand> demands);
   Local failed_locally(common::Error error);
@@ -150,6 +152,9 @@ class Gate {
   Outcome<Action> perform(Run& run, action::Load& load);
 
   Outcome<bool> wait_for(Run& run, RootWork& work, const std::string& name);
+  LeaderWork::Order order_of(const Run& run, std::size_t module, common::IsaMask common_isa) const;
+  common::Result<std::vector<bool>> found(const Run& run) const;
+  common::Error of_this_rank(common::Error error) const;
   common::Result<std::shared_ptr<loader::Module>> load(const Local::Wanted& wanted, const action::Load& todo) const;
 
   std::string step(const Run& run) const;

@@ -1,8 +1,11 @@
 #include "client/gate/leader_work.h"
 
-#include <algorithm>
-#include <iterator>
+#include <chrono>
+#include <new>
+#include <thread>
 #include <utility>
+
+#include "client/gate/failure.h"
 
 namespace jitc::gate {
 namespace {
@@ -11,7 +14,14 @@ using common::ErrorKind;
 using common::Result;
 
 // Threads wait in calls to the daemon, which queues what is too much for the node.
-constexpr std::size_t kAtOnce = 64;
+constexpr std::size_t kCompilesAtOnce = 64;
+// Each is a few small reads, of a file system that serves others, too.
+constexpr std::size_t kLookUpsAtOnce = 8;
+// Twice as long as it takes a call to the daemon to ask whether somebody waits, and more.
+constexpr std::chrono::seconds kFarewell{3};
+// A thread that has been joined counts for the limit (ulimit -u) until the kernel has taken it apart.
+constexpr int kTries = 100;
+constexpr std::chrono::milliseconds kNextTry{1};
 
 Result<Obtained> compile(Compiler& compiler, const LeaderWork::Order& order, const Report& report) {
   const common::Request& request = order.request;
@@ -29,38 +39,75 @@ Result<Obtained> compile(Compiler& compiler, const LeaderWork::Order& order, con
 }
 
 // For the helper thread; it owns what it uses. A miss of a mere look-up has no bytes.
-RootWork::Task task_of(Work work, LeaderWork::Order order, std::shared_ptr<StoreLookup> store,
+RootWork::Task task_of(Work work, std::shared_ptr<const LeaderWork::Order> order, std::shared_ptr<StoreLookup> store,
                        std::shared_ptr<Compiler> compiler) {
   return [work, order = std::move(order), store = std::move(store),
           compiler = std::move(compiler)](const Report& report) -> Result<Obtained> {
     if (work != Work::kCompile)
-      if (std::optional<Obtained> found = store->look_up(order.request)) return std::move(*found);
+      if (std::optional<Obtained> found = store->look_up(order->request)) return std::move(*found);
     if (work == Work::kLookUp) return Obtained{};
-    return compile(*compiler, order, report);
+    return compile(*compiler, *order, report);
   };
 }
 
 }  // namespace
 
+LeaderWork::~LeaderWork() {
+  for (const Running& running : running_) running.work->give_up();
+  const auto deadline = std::chrono::steady_clock::now() + kFarewell;
+  for (const Running& running : running_) running.work->wait_until(deadline);
+}
+
 void LeaderWork::begin(Work work, std::vector<Order> orders) {
   work_ = work;
-  std::ranges::move(orders, std::back_inserter(waiting_));
+  running_.reserve(kCompilesAtOnce);
+  for (Order& order : orders) waiting_.push_back(std::make_shared<const Order>(std::move(order)));
   start_some();
 }
 
-void LeaderWork::settle(std::size_t module, Result<Obtained> result) { results_.emplace(module, std::move(result)); }
+void LeaderWork::settle(std::size_t module, Result<Obtained> result) {
+  try {
+    results_.insert_or_assign(module, std::move(result));
+  } catch (const std::bad_alloc&) {  // take() says so
+  }
+}
 
 void LeaderWork::fail(const std::vector<std::size_t>& modules, const common::Error& error) {
   waiting_.clear();
   running_.clear();
-  for (const std::size_t module : modules) results_.insert_or_assign(module, std::unexpected(error));
+  for (const std::size_t module : modules) {
+    try {
+      settle(module, std::unexpected(error));
+    } catch (const std::bad_alloc&) {  // of the copy: as above
+    }
+  }
 }
 
 void LeaderWork::start_some() {
-  for (; !waiting_.empty() && running_.size() < kAtOnce; waiting_.pop_front()) {
-    Order& order = waiting_.front();
-    Running& running = running_.emplace_back(order.module, nullptr);
-    running.work = std::make_unique<RootWork>(task_of(work_, std::move(order), store_, compiler_));
+  const std::size_t limit = work_ == Work::kLookUp ? kLookUpsAtOnce : kCompilesAtOnce;
+  while (!waiting_.empty() && running_.size() < limit) {
+    Result<void> started = start(waiting_.front());
+    if (!started && !running_.empty()) return;  // the next thread starts when one has ended
+    const std::shared_ptr<const Order> order = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (!started) conclude(order->module, std::unexpected(std::move(started.error())));
+  }
+}
+
+Result<void> LeaderWork::start(const std::shared_ptr<const Order>& order) {
+  const int tries = running_.empty() ? kTries : 1;
+  try {
+    for (int one = 1;; ++one) {
+      auto work = RootWork::start(task_of(work_, order, store_, compiler_));
+      if (work) {
+        running_.push_back({order->module, std::move(*work)});
+        return {};
+      }
+      if (one == tries) return std::unexpected(std::move(work.error()));
+      std::this_thread::sleep_for(kNextTry);
+    }
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(out_of_memory());
   }
 }
 
@@ -72,13 +119,25 @@ RootWork* LeaderWork::awaited(const action::Await& await) {
 void LeaderWork::collect() {
   const std::size_t module = running_.front().module;
   Result<Obtained> result = running_.front().work->take();
-  running_.pop_front();
-  if (work_ == Work::kLookUp && !result) return fail({module}, result.error());
-  if (work_ != Work::kLookUp || !result->bytes.empty()) settle(module, std::move(result));
+  running_.erase(running_.begin());
+  conclude(module, std::move(result));
   start_some();
 }
 
-Result<Obtained> LeaderWork::take(std::size_t module) { return std::move(results_.extract(module).mapped()); }
+// What is stuck in the store is left alone.
+void LeaderWork::conclude(std::size_t module, Result<Obtained> result) {
+  if (work_ == Work::kLookUp && !result) {
+    waiting_.clear();
+    running_.clear();
+  }
+  if (work_ != Work::kLookUp || !result || !result->bytes.empty()) settle(module, std::move(result));
+}
+
+Result<Obtained> LeaderWork::take(std::size_t module) {
+  auto result = results_.extract(module);
+  if (result.empty()) return std::unexpected(out_of_memory());
+  return std::move(result.mapped());
+}
 
 Result<std::vector<bool>> LeaderWork::found(const std::vector<std::size_t>& modules) const {
   std::vector<bool> found;

@@ -27,8 +27,14 @@ class LeaderWork {
 
   LeaderWork(std::shared_ptr<StoreLookup> store, std::shared_ptr<Compiler> compiler)
       : store_(std::move(store)), compiler_(std::move(compiler)) {}
+  // What is under way is told that nobody waits. It is waited for a little, so that a call to the daemon ends in good
+  // order; what is stuck is left alone.
+  ~LeaderWork();
+  LeaderWork(const LeaderWork&) = delete;
+  LeaderWork& operator=(const LeaderWork&) = delete;
 
-  // Starts all of them, though not more than a few dozen threads at once: the daemon decides how many compile.
+  // Starts all of them, though not more than a few dozen threads at once: the daemon decides how many compile. Where
+  // there cannot be as many threads, fewer do it. What has begun before goes on.
   void begin(Work work, std::vector<Order> orders);
   // There is nothing to do for this module.
   void settle(std::size_t module, common::Result<Obtained> result);
@@ -40,7 +46,7 @@ class LeaderWork {
   // That work has ended: takes its result and starts the next. A look-up that failed ends all of them.
   void collect();
 
-  // Once for each module.
+  // Once for each module. One that is unknown has been lost for want of memory.
   common::Result<Obtained> take(std::size_t module);
   // After a look-up: which ones are there? The first error, if there was one.
   common::Result<std::vector<bool>> found(const std::vector<std::size_t>& modules) const;
@@ -51,13 +57,15 @@ class LeaderWork {
     std::unique_ptr<RootWork> work;
   };
   void start_some();
+  common::Result<void> start(const std::shared_ptr<const Order>& order);
+  void conclude(std::size_t module, common::Result<Obtained> result);
 
   std::shared_ptr<StoreLookup> store_;
   std::shared_ptr<Compiler> compiler_;
   Work work_ = Work::kLookUpOrCompile;
   // Lists: a warm call has no work, and they take no memory before they are used.
-  std::list<Order> waiting_;
-  std::list<Running> running_;  // in the order of the turns
+  std::list<std::shared_ptr<const Order>> waiting_;
+  std::vector<Running> running_;  // in the order of the turns
   std::map<std::size_t, common::Result<Obtained>> results_;
 };
 

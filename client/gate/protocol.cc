@@ -45,11 +45,9 @@ std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
 
 Failure bug(std::string message) { return {{common::ErrorKind::kInternal, std::move(message), {}, {}}, {}}; }
 
-Error no_memory_for_the_error(std::uint64_t size) {
-  return {common::ErrorKind::kNotLoaded,
-          "no memory to receive why there is no module (" + std::to_string(size) + " bytes)",
-          {},
-          "raise this rank's memory limit (ulimit -v)"};
+Error no_memory(std::string what) {
+  return {
+      common::ErrorKind::kNotLoaded, "no memory " + std::move(what), {}, "raise this rank's memory limit (ulimit -v)"};
 }
 
 }  // namespace
@@ -191,6 +189,7 @@ Action Protocol::assign() {
   std::vector<std::size_t> own;
   std::size_t dealt = 0;
   turns_.clear();
+  turns_.reserve(2 * needed_.size());  // each may be taken over
   turn_ = 0;
   for (std::size_t i = 0; i < needed_.size(); ++i) {
     // The first one dealt is the root's, who alone leads where leaders are not known.
@@ -236,6 +235,11 @@ Action Protocol::looked_up(const Result<std::vector<bool>>& found, double second
 }
 
 Action Protocol::obtained(Result<Obtained> obtained, double seconds) {
+  if (!obtained && obtained.error().kind == common::ErrorKind::kUnreachable && !is_root()) {
+    Beat last;
+    last.state = Beat::State::kUnreachable;
+    return send(last, {});
+  }
   auto [last, bytes] = last_beat(std::move(obtained));
   last.seconds = seconds;
   return send(last, std::move(bytes));
@@ -264,20 +268,21 @@ Action Protocol::done() {
 }
 
 // The others' side; broadcasts of other steps end here, too.
-Action Protocol::broadcast(std::string bytes) {
+Action Protocol::broadcast(std::optional<std::string> bytes) {
   switch (step_) {
     case Step::kErrors:
-      reasons_.push_back(common::error_from_json(bytes));
+      reasons_.push_back(bytes ? common::error_from_json(*bytes) : no_memory("to receive another rank's error"));
       return next_reason();
     case Step::kRootsCall:
+      if (!bytes) return share(Sharing::kDifferences, no_memory("to receive the root's version of the request"));
       step_ = Step::kComparing;
-      return action::Compare{std::move(bytes), verdict_.someone_is_strict};
+      return action::Compare{std::move(*bytes), verdict_.someone_is_strict};
     case Step::kSending:
       step_ = Step::kSettling;
-      result_ = std::move(bytes);
+      result_ = std::move(*bytes);
       return action::Settle{};
     case Step::kHearing: {
-      const Beat beat = decode_beat(bytes);
+      const Beat beat = decode_beat(*bytes);
       if (beat.state == Beat::State::kWaiting) {
         step_ = Step::kTelling;
         return action::Tell{turn().module, beat};
@@ -297,8 +302,10 @@ Action Protocol::broadcast(std::string bytes) {
 Action Protocol::received(std::optional<std::string> bytes) { return end_turn(std::move(bytes)); }
 
 Action Protocol::end_turn(std::optional<std::string> bytes) {
+  if (last_.state == Beat::State::kUnreachable) return take_over();
   if (last_.state == Beat::State::kFailed) {
-    if (!bytes && !own_error_) own_error_ = no_memory_for_the_error(last_.size);
+    if (!bytes && !own_error_)
+      own_error_ = no_memory("to receive why there is no module (" + std::to_string(last_.size) + " bytes)");
     failures_.push_back({view_.modules[turn().module].name, common::error_from_json(bytes.value_or(std::string()))});
     return next_turn();
   }
@@ -309,6 +316,16 @@ Action Protocol::end_turn(std::optional<std::string> bytes) {
   }
   step_ = Step::kLoading;
   return action::Load{turn().module, last_, std::move(bytes)};
+}
+
+// The leader's node has no daemon. The root's compiles the module, after all turns, and nothing is dealt to that node any
+// more.
+Action Protocol::take_over() {
+  const Turn unreachable = turn();
+  std::erase(leaders_, unreachable.leader);
+  turns_.push_back({0, unreachable.module, false});
+  ++turn_;
+  return is_root() ? begin_work(Work::kCompile, {unreachable.module}) : start_turn();
 }
 
 Action Protocol::loaded(std::optional<Error> error) {

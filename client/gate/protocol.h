@@ -11,7 +11,8 @@
 //   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One
 //      module is one turn, the root's. Several begin with the root's look into the store; then each module has its
 //      turn, led by the root if it was found or is native code, else by the first rank of some node, dealt round robin:
-//      leaders compile at the same time
+//      leaders compile at the same time. What falls to a node without a daemon is the root's, in a further
+//      turn
 //   3  in each turn every rank that does not hold the module verifies it and loads it from memory
 //   4  second certificate: all have loaded, or have heard what failed; or everybody gets the failing ranks' errors
 #pragma once
@@ -121,7 +122,7 @@ class Protocol {
   Action begin();
   Action done();
   Action reduced(std::span<const std::uint64_t> words);
-  Action broadcast(std::string bytes);
+  Action broadcast(std::optional<std::string> bytes);  // none: there was no memory for what is_sized
   Action received(std::optional<std::string> bytes);
   Action packed(std::string call);
   // The view after the root's call was adopted, or how this rank's differs.
@@ -185,6 +186,7 @@ class Protocol {
   Action next_turn();
   Action send(const Beat& last, std::string bytes);
   Action end_turn(std::optional<std::string> bytes);
+  Action take_over();
   Action finish(std::optional<Failure> failure);
 
   Ranks ranks_;

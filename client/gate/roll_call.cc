@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "client/gate/failure.h"
@@ -18,10 +19,11 @@ using std::chrono::nanoseconds;
 constexpr std::size_t kStepBytes = 120;
 constexpr std::size_t kPlaceBytes = sizeof(nanoseconds::rep) + kStepBytes;
 constexpr std::size_t kFindingsBytes = 1024;
+constexpr std::size_t kCallBytes = 1;
 // Ranks may wait in so many steps before the rest is only counted. More than two are rare.
 constexpr std::size_t kNamedSteps = 4;
 
-constexpr const char* kSilent = " (stopped, at work elsewhere, or giving up at another time)";
+constexpr const char* kSilent = " (stopped, or at work elsewhere)";
 
 std::string encode(const Place& place) {
   std::string bytes(kPlaceBytes, '\0');
@@ -92,16 +94,34 @@ std::string tell_places(const std::vector<std::optional<Place>>& places) {
   return text;
 }
 
+bool RollCall::is_under_way(const jitc_communicator& table) {
+  int is_there = 0;
+  return is_possible(table) && table.iprobe(table.state, &is_there) == 0 && is_there != 0;
+}
+
 RollCall::RollCall(const jitc_communicator& table, Place here, Operations& operations)
     : table_(table), operations_(operations) {
-  if (table_.rank != 0) {
-    send(encode(here), 0);
+  places_.resize(is_root() ? static_cast<std::size_t>(table_.ranks) : 1);
+  places_[0] = std::move(here);
+  try {
+    begin();
+  } catch (const std::bad_alloc&) {  // so far as there was memory for it: what is heard is better than nothing
+  }
+}
+
+// Whatever a rank knows, it takes part in the same messages: its place to rank 0, and two from there.
+void RollCall::begin() {
+  if (!is_root()) {
+    if (send(keep(encode(*places_[0])), 0)) under_way_.push_back({&operations_.back(), 0, false});
+    receive(kCallBytes, 0);
     receive(kFindingsBytes, 0);
     return;
   }
-  places_.resize(static_cast<std::size_t>(table_.ranks));
-  places_[0] = std::move(here);
-  for (int rank = 1; rank < table_.ranks; ++rank) receive(kPlaceBytes, rank);
+  const std::string& call = keep(std::string(kCallBytes, '\0'));
+  for (int rank = 1; rank < table_.ranks; ++rank) {
+    send(call, rank);
+    receive(kPlaceBytes, rank);
+  }
 }
 
 bool RollCall::advance() {
@@ -111,21 +131,38 @@ bool RollCall::advance() {
 
 void RollCall::close() {
   under_way_.clear();
-  if (table_.rank != 0) {
-    if (findings_.empty()) findings_ = std::string("no answer from rank 0") + kSilent;
-    return;
+  if (is_root()) {
+    findings_ = tell_places(places_);
+    tell_all();
+  } else if (findings_.empty()) {
+    findings_ = std::string("no answer from rank 0") + kSilent;
   }
-  findings_ = tell_places(places_);
-  for (int rank = 1; rank < table_.ranks; ++rank)
-    if (places_[static_cast<std::size_t>(rank)]) send(findings_, rank);
 }
 
-void RollCall::send(const std::string& bytes, int to) {
+void RollCall::leave() {
+  under_way_.clear();
+  if (!is_root()) return;
+  findings_ = "rank 0 waits " + places_[0]->step;
+  tell_all();
+}
+
+// Nothing is waited for but that those who listen have taken it.
+void RollCall::tell_all() {
+  try {
+    const std::string& findings = keep(findings_);
+    for (int rank = 1; rank < table_.ranks; ++rank)
+      if (send(findings, rank) && places_[static_cast<std::size_t>(rank)])
+        under_way_.push_back({&operations_.back(), rank, false});
+  } catch (const std::bad_alloc&) {  // those who are not told say that rank 0 gives no answer
+  }
+}
+
+// One buffer for all messages with the same text; it lasts as long as they do.
+const std::string& RollCall::keep(std::string bytes) { return operations_.emplace_back().bytes = std::move(bytes); }
+
+bool RollCall::send(const std::string& kept, int to) {
   Operation& operation = operations_.emplace_back();
-  operation.bytes = bytes;
-  under_way_.push_back({&operation, to, false});
-  if (table_.isend(table_.state, operation.bytes.data(), operation.bytes.size(), to, &operation.pending))
-    under_way_.pop_back();
+  return table_.isend(table_.state, kept.data(), kept.size(), to, &operation.pending) == 0;
 }
 
 void RollCall::receive(std::size_t bytes, int from) {
@@ -141,9 +178,10 @@ bool RollCall::has_ended(const Message& message) {
   if (table_.test(table_.state, &message.operation->pending, &done)) return true;
   if (!done) return false;
   const std::string& bytes = message.operation->bytes;
-  if (message.is_received && table_.rank == 0)
+  if (!message.is_received || bytes.size() == kCallBytes) return true;
+  if (is_root())
     places_[static_cast<std::size_t>(message.peer)] = decode(bytes);
-  else if (message.is_received)
+  else
     findings_ = text_of(bytes.data(), bytes.size());
   return true;
 }

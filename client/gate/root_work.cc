@@ -4,9 +4,12 @@
 #include <csignal>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
+
+#include "client/gate/failure.h"
 
 namespace jitc::gate {
 namespace {
@@ -30,12 +33,24 @@ class BlockSignals {
   sigset_t before_{};
 };
 
+Result<Obtained> failed(const char* how) {
+  try {
+    return common::fail(ErrorKind::kInternal, std::string("a helper thread failed: ") + how);
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(out_of_memory());
+  }
+}
+
 // Exceptions of third-party code (memory, mostly) end here: none may cross a thread.
 Result<Obtained> guarded(const RootWork::Task& task, const Report& report) {
   try {
     return task(report);
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(out_of_memory());
   } catch (const std::exception& thrown) {
-    return common::fail(ErrorKind::kInternal, std::string("the root failed: ") + thrown.what());
+    return failed(thrown.what());
+  } catch (...) {  // nothing of ours throws anything else; what makes the code may
+    return failed("something was thrown that is not a std::exception");
   }
 }
 
@@ -51,30 +66,33 @@ struct RootWork::State {
   std::optional<Result<Obtained>> result;
 };
 
-RootWork::RootWork(Task task) : state_(std::make_shared<State>()) {
+RootWork::RootWork() : state_(std::make_shared<State>()) {}
+
+Result<std::unique_ptr<RootWork>> RootWork::start(Task task) {
+  std::unique_ptr<RootWork> work(new RootWork);
   const BlockSignals block;
   try {
-    thread_ = std::thread([state = state_, task = std::move(task)] { run(*state, task); });
+    work->thread_ = std::thread([state = work->state_, task = std::move(task)] { run(*state, task); });
   } catch (const std::system_error& refused) {
-    state_->result =
-        common::fail(ErrorKind::kInternal, std::string("no helper thread can be started: ") + refused.what(), {},
-                     "raise the limit of processes (ulimit -u)");
+    return common::fail(ErrorKind::kInternal, std::string("no helper thread can be started: ") + refused.what(), {},
+                        "raise the limit of processes (ulimit -u)");
   }
+  return work;
 }
 
 RootWork::~RootWork() {
   if (!thread_.joinable()) return;
-  bool may_hang = false;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->is_given_up = true;
-    may_hang = !state_->has_reported && !state_->result;
-  }
-  if (may_hang) {
-    thread_.detach();
-  } else {
+  give_up();
+  if (wait_until({})) {
     thread_.join();
+  } else {
+    thread_.detach();
   }
+}
+
+void RootWork::give_up() {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_given_up = true;
 }
 
 void RootWork::run(State& state, const Task& task) {

@@ -237,6 +237,11 @@ struct ExploredRank {
     }
     if (is_found) return;
     obtain("compiled", gate::Origin::kCompiled);
+    if (rank != 0)
+      all.push_back({"no daemon", [module](ExploredRank& self) {
+                       std::erase(self.ordered, module);
+                       return self.machine.obtained(common::fail(common::ErrorKind::kUnreachable, "no daemon"), 0);
+                     }});
     all.push_back(
         {"failed", [module](ExploredRank& self) { return self.machine.obtained(failed("compile", module), 0); }});
   }

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <new>
 #include <string>
@@ -46,6 +49,12 @@ inline void expect_works_again(GateWorld& world) {
   for (int rank = 0; rank < world.size(); ++rank) world.rank(rank).compiler.work = nullptr;
   const auto outcomes = world.compile(request_for("double answer(double y);\n"));
   expect_delivered(outcomes, gate::Origin::kCompiled);
+}
+
+inline std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  gethostname(name.data(), HOST_NAME_MAX);
+  return name.data();
 }
 
 inline gate::Demand demand_of(const std::string& source, const std::string& manifest = "constants") {

@@ -5,6 +5,7 @@
 // started, which is the latest that MPI allows.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -69,6 +70,11 @@ class SimulatedWorld {
     table.irecv = [](void* state, void* buffer, std::size_t bytes, int from, jitc_pending* pending) {
       auto* self = static_cast<Rank*>(state);
       return self->world->receive(*self, from, buffer, bytes, pending);
+    };
+    table.iprobe = [](void* state, int* is_there) {
+      auto* self = static_cast<Rank*>(state);
+      *is_there = self->world->has_message_for(self->rank);
+      return 0;
     };
     return table;
   }
@@ -187,6 +193,13 @@ class SimulatedWorld {
     *pending = {{transfers_.size(), kMessage}};
     transfers_.push_back({&channel, channel.received++, buffer, bytes});
     return 0;
+  }
+
+  bool has_message_for(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(channels_, [rank](const auto& channel) {
+      return channel.first.second == rank && channel.second.sent.size() > channel.second.received;
+    });
   }
 
   int test_transfer(const Transfer& transfer, int* done) const {

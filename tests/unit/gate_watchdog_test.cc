@@ -1,7 +1,7 @@
 // What is said when ranks are lost: the errors of all that are left name who is missing, and where the others wait.
 //
-// The root of a test begins, or loads, when the other ranks have already given up and called the roll, so that nothing
-// depends on how fast the ranks run. Patience for what never comes is short, for what comes it is long.
+// The root asks when the other ranks have already said where they wait, so that nothing depends on how fast the ranks
+// run. Patience for what never comes is short, for what comes it is long; the root's own is never over.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/gate/roll_call.h"
 #include "tests/support/gate_expect.h"
 
 namespace jitc::gate {
@@ -27,12 +28,10 @@ class Watchdog : public ::testing::TestWithParam<int> {
   int last() const { return size() - 1; }
 
   // All call but those for which `stays_away`. A rank that stops has no outcome.
-  void compile(GateWorld& world, const std::function<bool(int)>& stays_away,
-               const std::function<void(int)>& before = {}) {
+  void compile(GateWorld& world, const std::function<bool(int)>& stays_away) {
     outcomes_.assign(static_cast<std::size_t>(size()), std::nullopt);
     testing::on_ranks(size(), [&](int rank) {
       if (stays_away(rank)) return;
-      if (before) before(rank);
       try {
         outcomes_[static_cast<std::size_t>(rank)] = world.rank(rank).gate->compile(demand_of(kSource));
       } catch (const Stopped&) {
@@ -41,6 +40,15 @@ class Watchdog : public ::testing::TestWithParam<int> {
     });
   }
   bool has_outcome(int rank) const { return outcomes_[static_cast<std::size_t>(rank)].has_value(); }
+
+  // When the root is told of `phase` it goes on when so many others have given up.
+  static void root_hears(GateWorld& world, Phase phase, std::size_t others) {
+    world.rank(0).on_progress = [&world, phase, others](const rpc::Progress& progress) {
+      if (progress.phase == phase) {
+        EXPECT_TRUE(world.world().wait_for_messages(static_cast<int>(others)));
+      }
+    };
+  }
 
   // A time-out that says all of `texts`; and from now on every call says so.
   void expect_told(GateWorld& world, int rank, const std::vector<std::string>& texts) {
@@ -83,22 +91,21 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Watchdog, ::testing::Values(2, 4, 7));
 constexpr const char* kBegin = "for all ranks to begin call 1";
 constexpr const char* kLoad = "for all ranks to load call 1";
 
-// The root asks for a moment, the others wait for its answer as long as it takes.
-Pacing arriving(int rank) { return {.arrival = 40ms, .roll_call = rank == 0 ? 20ms : 60s}; }
+// Ranks that come far apart: the patience of the root would last for minutes more when the others' ends. Only where it
+// is alone there is nobody else to give up first.
+Pacing arriving(int rank, std::size_t here) {
+  if (rank == 0) return {.arrival = here > 1 ? Pacing().arrival : 40ms, .beat = 10ms, .roll_call = 20ms};
+  return {.arrival = 40ms, .beat = 10ms};
+}
 
 TEST_P(Watchdog, RanksThatNeverCallAreNamed) {
   std::vector<std::vector<int>> cases{{last()}};
   if (last() > 1) cases.push_back({1, last()});
   for (const std::vector<int>& missing : cases) {
     const std::vector<int> here = all_but(missing);
-    GateWorld world(size(), [](int rank, GateOptions& options) { options.pacing = arriving(rank); });
-    compile(
-        world, [&](int rank) { return std::ranges::find(missing, rank) != missing.end(); },
-        [&](int rank) {
-          if (rank == 0) {
-            EXPECT_TRUE(world.world().wait_for_messages(static_cast<int>(here.size()) - 1));
-          }
-        });
+    GateWorld world(size(), [&](int rank, GateOptions& options) { options.pacing = arriving(rank, here.size()); });
+    root_hears(world, Phase::kArriving, here.size() - 1);
+    compile(world, [&](int rank) { return std::ranges::find(missing, rank) != missing.end(); });
     for (const int rank : here) expect_told(world, rank, {no_answer(missing), wait(here, kBegin)});
     EXPECT_EQ(world.compiles(), 0);
   }
@@ -114,8 +121,9 @@ TEST_P(Watchdog, RootThatNeverCallsIsSaidToBeSilent) {
 TEST_P(Watchdog, RankThatStopsIsNamedWithTheStepOfTheOthers) {
   for (const Phase phase : {Phase::kCompiling, Phase::kLoading}) {
     std::atomic<bool> has_stopped = false;
-    GateWorld world(size(), [](int rank, GateOptions& options) {
-      options.pacing = {.silence = rank == 0 ? 100ms : 500ms, .beat = 10ms, .roll_call = rank == 0 ? 20ms : 60s};
+    GateWorld world(size(), [&](int rank, GateOptions& options) {
+      if (rank == 0) options.pacing = {.silence = size() > 2 ? Pacing().arrival : 100ms, .beat = 10ms, .roll_call = 20ms};
+      if (rank != 0) options.pacing = {.silence = 500ms, .beat = 10ms};
     });
     world.rank(0).compiler.work = [&](const common::Request& request, const Report& report) {
       report({Phase::kCompiling, 0, 1, 0});
@@ -129,11 +137,7 @@ TEST_P(Watchdog, RankThatStopsIsNamedWithTheStepOfTheOthers) {
       has_stopped.notify_all();
       throw Stopped();
     };
-    world.rank(0).on_progress = [&](const rpc::Progress& progress) {
-      if (progress.phase == Phase::kLoading) {
-        EXPECT_TRUE(world.world().wait_for_messages(size() - 2));
-      }
-    };
+    root_hears(world, Phase::kLoading, static_cast<std::size_t>(size() - 2));
     compile(world, [](int) { return false; });
     EXPECT_FALSE(has_outcome(last()));
     for (int rank = 0; rank < last(); ++rank)
@@ -157,33 +161,66 @@ TEST_P(Watchdog, RootThatStopsInTheHandOffIsSaidToBeSilent) {
     expect_told(world, rank, {no_answer({0}), "for a sign of rank 0, which compiles call 1"});
 }
 
-// It finds a reduction that the others have left behind complete, and nobody in the hand-off.
+// It finds a reduction that the others have left behind complete, and nobody in the hand-off; but it hears from the root
+// what they have found.
 TEST_P(Watchdog, RankThatComesAfterTheOthersGaveUpEndsToo) {
   GateWorld world(size(), [&](int rank, GateOptions& options) {
-    options.pacing = arriving(rank);
-    if (rank == last()) options.pacing = {.silence = 100ms, .arrival = 100ms, .roll_call = 20ms};
+    options.pacing = arriving(rank, all_but({last()}).size());
+    if (rank == last()) options.pacing = {.silence = 10min, .beat = 10ms};
   });
-  compile(
-      world, [&](int rank) { return rank == last(); },
-      [&](int rank) {
-        if (rank == 0) {
-          EXPECT_TRUE(world.world().wait_for_messages(size() - 2));
-        }
-      });
+  root_hears(world, Phase::kArriving, static_cast<std::size_t>(size() - 2));
+  compile(world, [&](int rank) { return rank == last(); });
   for (int rank = 0; rank < last(); ++rank) expect_told(world, rank, {no_answer({last()})});
   compile(world, [&](int rank) { return rank != last(); });
-  expect_told(world, last(), {no_answer({0}), "call 1"});
+  expect_told(world, last(), {"call 1, until another rank gave up: " + no_answer({last()})});
   EXPECT_EQ(world.compiles(), 0);
 }
 
 TEST_P(Watchdog, RootThatComesLateHearsWhereTheOthersGaveUp) {
-  GateWorld world(size(), [](int, GateOptions& options) {
-    options.pacing = {.silence = 100ms, .arrival = 40ms, .beat = 10ms, .roll_call = 20ms};
+  GateWorld world(size(), [](int rank, GateOptions& options) {
+    options.pacing = {.silence = 10min, .arrival = rank ? 40ms : Pacing().arrival, .beat = 10ms, .roll_call = 20ms};
   });
   compile(world, [](int rank) { return rank == 0; });
   for (int rank = 1; rank < size(); ++rank) expect_told(world, rank, {no_answer({0})});
   compile(world, [](int rank) { return rank != 0; });
   expect_told(world, 0, {"all ranks answer", wait({0}, ""), wait(all_but({0}), kBegin)});
+}
+
+// One rank waits elsewhere and gives up there: nobody else's patience has to end, and all say the same.
+TEST_P(Watchdog, FirstPatienceThatEndsIsEverybodys) {
+  GateWorld world(size(), [](int, GateOptions& options) { options.pacing = {.beat = 10ms, .roll_call = 60s}; });
+  const jitc_communicator table = world.world().communicator(last());
+  Operations operations;
+  RollCall call(table, {31s, "for something else"}, operations);
+  compile(world, [&](int rank) { return rank == last(); });
+  for (int rank = 0; rank < last(); ++rank)
+    expect_told(world, rank, {"until another rank gave up: all ranks answer", wait(all_but({last()}), kBegin),
+                              wait({last()}, "for something else (31 s)")});
+  EXPECT_TRUE(call.advance());
+}
+
+// The leader of a turn waits for no rank: it hears of it with its next beat, and its compile is given up.
+TEST_P(Watchdog, LeaderHearsThatARankGaveUp) {
+  GateWorld world(size(), [](int, GateOptions& options) { options.pacing = {.beat = 10ms, .roll_call = 60s}; });
+  const jitc_communicator table = world.world().communicator(last());
+  Operations operations;
+  std::optional<RollCall> call;
+  std::atomic<bool> is_told = false;
+  world.rank(0).compiler.work = [&](const common::Request&, const Report& report) -> common::Result<Obtained> {
+    while (report({Phase::kCompiling, 0, 1, 0})) std::this_thread::yield();
+    is_told = true;
+    is_told.notify_all();
+    return common::fail(ErrorKind::kCancelled, "given up");
+  };
+  world.rank(last()).on_progress = [&](const rpc::Progress& progress) {
+    if (progress.phase != Phase::kCompiling) return;
+    call.emplace(table, Place{31s, "for something else"}, operations);
+    throw Stopped();
+  };
+  compile(world, [](int) { return false; });
+  for (int rank = 0; rank < last(); ++rank)
+    expect_told(world, rank, {"until another rank gave up: all ranks answer", "for something else (31 s)"});
+  is_told.wait(false);
 }
 
 TEST_P(Watchdog, CommunicatorWithoutMessagesNamesTheWaitingRank) {
@@ -192,6 +229,7 @@ TEST_P(Watchdog, CommunicatorWithoutMessagesNamesTheWaitingRank) {
   jitc_communicator table = world.communicator(0);
   table.isend = nullptr;
   table.irecv = nullptr;
+  table.iprobe = nullptr;
   GateOptions options{.pacing = {.arrival = 20ms, .roll_call = 60s}, .host_isa = 0xf};
   Gate gate(table, options, testing::services_of(self.modules, self.store, self.compiler), {});
   const auto outcome = gate.compile(demand_of(kSource));

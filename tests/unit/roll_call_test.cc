@@ -6,10 +6,12 @@
 
 #include <deque>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/support/failing_new.h"
 #include "tests/support/simulated_world.h"
 
 namespace jitc::gate {
@@ -26,7 +28,7 @@ constexpr std::size_t kLimit = 1024;
 
 TEST(TellPlaces, NamesWhoIsMissingAndWhereTheOthersWait) {
   EXPECT_EQ(tell_places({Place{30s, kBegin}, std::nullopt, Place{31500ms, kBegin}, Place{29s, kBegin}}),
-            "no answer from rank 1 (stopped, at work elsewhere, or giving up at another time); "
+            "no answer from rank 1 (stopped, or at work elsewhere); "
             "ranks 0, 2, 3 wait for all ranks to begin call 3 (31.5 s)");
 }
 
@@ -72,8 +74,9 @@ class Roll {
     call.advance();
     call.close();
     call.advance();
-    return call.findings();
+    return call.take_findings();
   }
+  bool is_called(int rank) const { return RollCall::is_under_way(tables_[static_cast<std::size_t>(rank)]); }
 
   SimulatedWorld world;
   Operations operations;
@@ -112,13 +115,59 @@ TEST_P(RollCallOf, AbsentRootIsSaidToBeSilent) {
   for (int rank = 1; rank < GetParam(); ++rank) EXPECT_THAT(roll.close(rank), StartsWith("no answer from rank 0 "));
 }
 
-TEST_P(RollCallOf, WhoComesAfterTheRootHasClosedHearsNothing) {
+// It is not on the list, but learns who was.
+TEST_P(RollCallOf, WhoComesAfterTheRootHasClosedHearsWhatWasFound) {
   const int late = GetParam() - 1;
   Roll roll(GetParam());
-  roll.begin(0);
-  EXPECT_THAT(roll.close(0), StartsWith("no answer from "));
+  for (int rank = 0; rank < late; ++rank) roll.begin(rank);
+  const std::string told = roll.close(0);
+  EXPECT_THAT(told, StartsWith("no answer from rank " + std::to_string(late) + " "));
+  EXPECT_TRUE(roll.is_called(late));
   roll.begin(late);
-  EXPECT_THAT(roll.close(late), StartsWith("no answer from rank 0 "));
+  EXPECT_EQ(roll.close(late), told);
+}
+
+TEST_P(RollCallOf, PlaceCallsTheRootAndTheRootCallsAll) {
+  Roll roll(GetParam());
+  for (int rank = 0; rank < GetParam(); ++rank) EXPECT_FALSE(roll.is_called(rank));
+  roll.begin(1);
+  EXPECT_TRUE(roll.is_called(0));
+  for (int rank = 1; rank < GetParam(); ++rank) EXPECT_FALSE(roll.is_called(rank));
+  roll.begin(0);
+  EXPECT_FALSE(roll.is_called(0));
+  for (int rank = 2; rank < GetParam(); ++rank) EXPECT_TRUE(roll.is_called(rank));
+}
+
+TEST_P(RollCallOf, RootThatLeavesSaysWhy) {
+  Roll roll(GetParam());
+  roll.begin(0, "no longer: no memory").leave();
+  for (int rank = 1; rank < GetParam(); ++rank) {
+    roll.begin(rank);
+    EXPECT_EQ(roll.close(rank), "rank 0 waits no longer: no memory");
+  }
+}
+
+TEST(RollCall, WhatIsHeardSurvivesThatNoMemoryIsLeftToTellIt) {
+  for (int spared = 0;; ++spared) {
+    Roll roll(4);
+    roll.begin(1);
+    RollCall& root = roll.begin(0);
+    root.advance();
+    bool has_failed = false;
+    {
+      const testing::FailingNew failing(spared, 0);
+      try {
+        root.close();
+      } catch (const std::bad_alloc&) {
+        has_failed = true;  // in making the text itself
+      }
+      if (!failing.has_failed()) break;
+    }
+    if (!has_failed) {
+      EXPECT_THAT(root.take_findings(), StartsWith("no answer from ranks 2, 3 "));
+    }
+    ASSERT_LT(spared, 200);
+  }
 }
 
 // What members have sent waits for the root, however late it is.
@@ -142,7 +191,7 @@ TEST_P(RollCallOf, FailingCommunicatorIsNoAnswerAndNoWait) {
   RollCall call(refusing, {1s, kBegin}, roll.operations);
   EXPECT_TRUE(call.advance());
   call.close();
-  EXPECT_THAT(call.findings(), HasSubstr("rank 0 waits for all ranks to begin"));
+  EXPECT_THAT(call.take_findings(), HasSubstr("rank 0 waits for all ranks to begin"));
 }
 
 TEST(RollCall, LongStepsAreCut) {
@@ -156,18 +205,22 @@ TEST(RollCall, RootAloneGrowsWithTheNumberOfRanks) {
   constexpr int kRanks = 10'000;
   Roll roll(kRanks);
   roll.begin(0);
-  EXPECT_EQ(roll.operations.size(), kRanks - 1U);
+  const std::size_t of_root = roll.operations.size();
+  EXPECT_EQ(of_root, 1 + 2U * (kRanks - 1));
   for (int rank = 1; rank < kRanks - 1; ++rank) roll.begin(rank);
-  EXPECT_EQ(roll.operations.size(), kRanks - 1U + 2U * (kRanks - 2));
+  EXPECT_EQ(roll.operations.size(), of_root + 4U * (kRanks - 2));
   const std::string told = roll.close(0);
+  std::size_t bytes = 0;  // what is told to all is there once
+  for (const Operation& operation : roll.operations) bytes += operation.bytes.size() == told.size() ? 1 : 0;
+  EXPECT_EQ(bytes, 1U);
   EXPECT_THAT(told, StartsWith("no answer from rank 9999 "));
   EXPECT_EQ(roll.close(5000), told);
 }
 
-TEST(RollCall, NeedsBothFunctions) {
+TEST(RollCall, NeedsAllThreeFunctions) {
   jitc_communicator table = SimulatedWorld(2).communicator(0);
   EXPECT_TRUE(RollCall::is_possible(table));
-  table.irecv = nullptr;
+  table.iprobe = nullptr;
   EXPECT_FALSE(RollCall::is_possible(table));
 }
 

@@ -107,11 +107,13 @@ typedef struct jitc_communicator {
   void (*error_text)(void* state, int code, char* text, size_t capacity);
   /* Called once by jitc_context_close, unless the context is broken (operations may be pending). May be NULL. */
   void (*release)(void* state);
-  /* Both or neither; without them the error of a time-out tells of the waiting rank alone, with them of all ranks.
-   * `bytes` bytes (a few hundred) to rank `to`. */
+  /* These three or none; without them the error of a time-out tells of the waiting rank alone, with them of all ranks.
+   * `bytes` bytes (at most a thousand) to rank `to`. */
   int (*isend)(void* state, const void* buffer, size_t bytes, int to, jitc_pending* pending);
   /* What rank `from` sends, at most `bytes` bytes. */
   int (*irecv)(void* state, void* buffer, size_t bytes, int from, jitc_pending* pending);
+  /* Sets *is_there to 1 when a message of any rank's, sent by `isend`, waits to be received; else to 0. */
+  int (*iprobe)(void* state, int* is_there);
 } jitc_communicator;
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */

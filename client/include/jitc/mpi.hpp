@@ -91,6 +91,10 @@ inline int irecv(void* state, void* buffer, std::size_t bytes, int from, jitc_pe
   return start(code, request, pending);
 }
 
+inline int iprobe(void* state, int* is_there) {
+  return MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_of(state), is_there, MPI_STATUS_IGNORE);
+}
+
 inline int test(void*, jitc_pending* pending, int* done) {
   MPI_Request request;
   std::memcpy(&request, pending, sizeof request);
@@ -189,6 +193,7 @@ inline Communicator communicator(MPI_Comm comm) {
   table.release = &detail::release;
   table.isend = &detail::isend;
   table.irecv = &detail::irecv;
+  table.iprobe = &detail::iprobe;
   return Communicator(table);
 }
 

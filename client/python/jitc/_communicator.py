@@ -38,7 +38,7 @@ class MpiCommunicator:
             iallreduce_or=_library.AllreduceCallback(self._iallreduce_or), ibcast=_library.BcastCallback(self._ibcast),
             test=_library.TestCallback(self._test), error_text=_library.ErrorTextCallback(self._error_text),
             release=_library.ReleaseCallback(self._release), isend=_library.MessageCallback(self._isend),
-            irecv=_library.MessageCallback(self._irecv))
+            irecv=_library.MessageCallback(self._irecv), iprobe=_library.ProbeCallback(self._iprobe))
 
     def keep_for_ever(self) -> None:
         """For a broken context: its operations stay pending."""
@@ -82,6 +82,13 @@ class MpiCommunicator:
             return self.comm.Irecv([memory, size, MPI.BYTE], source, 0), (memory,)
 
         return self._start(pending, make)
+
+    def _iprobe(self, _state: int, is_there: Any) -> int:
+        try:
+            is_there[0] = self.comm.Iprobe(MPI.ANY_SOURCE, 0)
+            return MPI.SUCCESS
+        except BaseException as failure:  # as in _start
+            return _code(failure)
 
     def _test(self, _state: int, pending: Any, done: Any) -> int:
         try:

@@ -21,13 +21,14 @@ TestCallback = CFUNCTYPE(c_int, c_void_p, POINTER(Pending), POINTER(c_int))
 ErrorTextCallback = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_size_t)
 ReleaseCallback = CFUNCTYPE(None, c_void_p)
 MessageCallback = CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_int, POINTER(Pending))
+ProbeCallback = CFUNCTYPE(c_int, c_void_p, POINTER(c_int))
 
 
 class Communicator(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("state", c_void_p), ("rank", c_int), ("ranks", c_int),
                 ("iallreduce_or", AllreduceCallback), ("ibcast", BcastCallback), ("test", TestCallback),
                 ("error_text", ErrorTextCallback), ("release", ReleaseCallback), ("isend", MessageCallback),
-                ("irecv", MessageCallback)]
+                ("irecv", MessageCallback), ("iprobe", ProbeCallback)]
 
 
 class Progress(ctypes.Structure):
