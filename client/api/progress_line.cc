@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 
 namespace jitc::api {
 namespace {
@@ -41,7 +42,11 @@ ProgressLine::ProgressLine(std::string_view setting)
 
 void ProgressLine::show(std::string_view name, const rpc::Progress& progress) {
   if (!is_on_ || progress.seconds < kPatience) return;
-  std::fprintf(stderr, is_terminal_ ? "\r\033[K%s" : "%s\n", progress_text(name, progress).c_str());
+  try {
+    std::fprintf(stderr, is_terminal_ ? "\r\033[K%s" : "%s\n", progress_text(name, progress).c_str());
+  } catch (const std::bad_alloc&) {  // in the midst of a collective wait: a line less is better than a rank less
+    return;
+  }
   std::fflush(stderr);
   is_shown_ = true;
 }

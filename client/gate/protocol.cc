@@ -37,7 +37,7 @@ std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
     bytes = std::move(obtained->bytes);
   } else {
     beat.state = Beat::State::kFailed;
-    bytes = common::to_json(bounded(std::move(obtained.error())));
+    bytes = encode(bounded(std::move(obtained.error())));
   }
   beat.size = bytes.size();
   return {beat, std::move(bytes)};
@@ -127,7 +127,7 @@ Action Protocol::next_reason() {
   if (reasons_.size() == std::min(failing_.size(), kReasons))
     return finish(join_errors(std::move(failing_), reasons_, ranks_.size));
   const int from = failing_[reasons_.size()];
-  return action::Broadcast{from, from == ranks_.rank ? common::to_json(bounded(*mine_)) : std::string(), true};
+  return action::Broadcast{from, from == ranks_.rank ? encode(bounded(*mine_)) : std::string(), true};
 }
 
 // No rank has an error. After the last of these nothing may fail: the other ranks have been told that all is well.
@@ -271,7 +271,7 @@ Action Protocol::done() {
 Action Protocol::broadcast(std::optional<std::string> bytes) {
   switch (step_) {
     case Step::kErrors:
-      reasons_.push_back(bytes ? common::error_from_json(*bytes) : no_memory("to receive another rank's error"));
+      reasons_.push_back(bytes ? decode_error(*bytes) : no_memory("to receive another rank's error"));
       return next_reason();
     case Step::kRootsCall:
       if (!bytes) return share(Sharing::kDifferences, no_memory("to receive the root's version of the request"));
@@ -306,7 +306,7 @@ Action Protocol::end_turn(std::optional<std::string> bytes) {
   if (last_.state == Beat::State::kFailed) {
     if (!bytes && !own_error_)
       own_error_ = no_memory("to receive why there is no module (" + std::to_string(last_.size) + " bytes)");
-    failures_.push_back({view_.modules[turn().module].name, common::error_from_json(bytes.value_or(std::string()))});
+    failures_.push_back({view_.modules[turn().module].name, decode_error(bytes.value_or(std::string()))});
     return next_turn();
   }
   if (turn().is_look_up) {

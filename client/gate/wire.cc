@@ -1,5 +1,6 @@
 #include "client/gate/wire.h"
 
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -130,6 +131,51 @@ common::Result<std::vector<Call>> decode_calls(std::string_view bytes) {
     calls.push_back(std::move(*call));
   }
   return calls;
+}
+
+std::string encode(const common::Error& error) {
+  Writer out;
+  out.number(static_cast<std::uint64_t>(error.kind));
+  for (const std::string* text : {&error.message, &error.thing, &error.remedy, &error.log}) out.text(*text);
+  out.number(error.diagnostics.size());
+  for (const common::Diagnostic& diagnostic : error.diagnostics) {
+    out.text(diagnostic.severity);
+    out.number(diagnostic.line);
+    out.number(diagnostic.column);
+    out.text(diagnostic.message);
+    out.text(diagnostic.excerpt);
+  }
+  out.number(error.rungs.size());
+  for (const std::string& rung : error.rungs) out.text(rung);
+  out.number(error.needed_bytes);
+  out.number(error.budget_bytes);
+  out.number(error.tries);
+  out.number(std::bit_cast<std::uint64_t>(error.retry_after_seconds));
+  return out.take();
+}
+
+common::Error decode_error(std::string_view bytes) {
+  Reader in(bytes);
+  common::Error error;
+  error.kind = static_cast<common::ErrorKind>(in.number());
+  for (std::string* text : {&error.message, &error.thing, &error.remedy, &error.log}) *text = in.text();
+  for (std::uint64_t left = in.number(); left > 0 && in.is_good(); --left) {
+    common::Diagnostic& diagnostic = error.diagnostics.emplace_back();
+    diagnostic.severity = in.text();
+    diagnostic.line = static_cast<std::uint32_t>(in.number());
+    diagnostic.column = static_cast<std::uint32_t>(in.number());
+    diagnostic.message = in.text();
+    diagnostic.excerpt = in.text();
+  }
+  for (std::uint64_t left = in.number(); left > 0 && in.is_good(); --left) error.rungs.push_back(in.text());
+  error.needed_bytes = in.number();
+  error.budget_bytes = in.number();
+  error.tries = static_cast<std::uint32_t>(in.number());
+  error.retry_after_seconds = std::bit_cast<double>(in.number());
+  if (in.is_good() && in.is_at_end()) return error;
+  error = {};
+  error.message = "a rank's error arrived and cannot be read";
+  return error;
 }
 
 }  // namespace jitc::gate

@@ -25,7 +25,7 @@ struct Beat {
   std::uint32_t place = 0;
   double seconds = 0;
   std::uint64_t memory_bytes = 0;
-  // kArtifact, kFailed: bytes that follow: the artifact, or the error as JSON. After a look into the store for several
+  // kArtifact, kFailed: bytes that follow: the artifact, or the error. After a look into the store for several
   // modules kArtifact is followed by one byte a module, '1' where it was found.
   std::uint64_t size = 0;
   // kArtifact:
@@ -50,5 +50,9 @@ std::string encode(const Call& call);
 common::Result<Call> decode_call(std::string_view bytes);
 std::string encode(const std::vector<Call>& calls);
 common::Result<std::vector<Call>> decode_calls(std::string_view bytes);
+
+// Not as JSON, as the others hear of an error: the library for that ends the process where memory ends.
+std::string encode(const common::Error& error);
+common::Error decode_error(std::string_view bytes);  // one that cannot be read says so
 
 }  // namespace jitc::gate
