@@ -115,8 +115,7 @@ jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_opt
       line_(settings_ ? settings_->text("progress") : std::string("0")),
       gate_(communicator, gate_options(settings_, runtime_dir_),
             {modules_of_process(), std::make_shared<gate::LocalStore>(runtime_dir_),
-             std::make_shared<gate::DaemonCompiler>(
-                 daemon_options(settings_, runtime_dir_, communicator.rank == 0))},
+             std::make_shared<gate::DaemonCompiler>(daemon_options(settings_, runtime_dir_, communicator.rank == 0))},
             [this](const std::string& name, const rpc::Progress& progress) { tell(name, progress); }) {
   stats_.size = sizeof stats_;
 }

@@ -90,9 +90,9 @@ class Collectives {
   jitc_communicator table_;
   Pacing pacing_;
   OnWaiting on_waiting_;
-  Operations posted_;   // in the order in which they were started
-  Operations idle_;     // for further posts
-  Operations current_;  // first what is waited for; after giving up the roll call's
+  Operations posted_;          // in the order in which they were started
+  Operations idle_;            // for further posts
+  Operations current_;         // first what is waited for; after giving up the roll call's
   bool is_under_way_ = false;  // that first one
   bool is_broken_ = false;
 };

@@ -1,9 +1,11 @@
 // Calls for several modules: one certificate, compiles at the same time and spread over nodes, all or nothing.
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "common/identity.h"
 #include "common/isa.h"
+#include "tests/support/failing_threads.h"
 #include "tests/support/gate_expect.h"
 
 namespace jitc::gate {
@@ -82,6 +84,12 @@ class Together {
   std::condition_variable changed_;
   int missing_;
 };
+
+// For this rank's thread, as long as it lives.
+void limit_threads(int most) {
+  thread_local std::optional<testing::FailingThreads> limit;
+  limit.emplace(most);
+}
 
 constexpr Origin kNew = Origin::kCompiled;
 const std::vector<std::string> kFour{"a", "b", "c", "d"};
@@ -271,11 +279,63 @@ TEST(GateBatches, OneMissIsTheRootsOwn) {
 TEST(GateBatches, FailureOfALeaderIsEverybodys) {
   GateWorld world(4, on_two_nodes);
   world.rank(2).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
-    return common::fail(ErrorKind::kUnreachable, "no daemon", request.name);
+    return common::fail(ErrorKind::kTimedOut, "it does not answer", request.name);
   };
-  expect_failure(compile_all(world, {"a", "b"}), ErrorKind::kUnreachable, "module 'b.c': no daemon");
+  expect_failure(compile_all(world, {"a", "b"}), ErrorKind::kTimedOut,
+                 "module 'b.c': rank 2 on " + testing::host_name() + ": it does not answer");
   world.rank(2).compiler.work = nullptr;
   expect_all(compile_all(world, {"a", "b"}), {"a", "b"}, {kNew, kNew});
+}
+
+// No leader but the root starts a daemon. Where none serves, the root's does the work; and from then on it is not
+// asked.
+TEST(GateBatches, NodeWithoutADaemonLeavesItsModulesToTheRoot) {
+  GateWorld world(4, on_two_nodes);
+  world.rank(2).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    return common::fail(ErrorKind::kUnreachable, "no daemon", request.name);
+  };
+  expect_all(compile_all(world, kFour), kFour, {kNew, kNew, kNew, kNew});
+  EXPECT_EQ(world.rank(0).compiler.compiles, 4);
+  EXPECT_EQ(world.rank(2).compiler.compiles, 2);
+  expect_all(compile_all(world, {"e", "f"}), {"e", "f"}, {kNew, kNew});
+  EXPECT_EQ(world.rank(0).compiler.compiles, 6);
+  EXPECT_EQ(world.rank(2).compiler.compiles, 2);
+}
+
+TEST(GateBatches, WithoutAnyDaemonTheRootSaysSo) {
+  GateWorld world(4, on_two_nodes);
+  for (const int leader : {0, 2})
+    world.rank(leader).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+      return common::fail(ErrorKind::kUnreachable, "no daemon", request.name);
+    };
+  expect_failure(compile_all(world, {"a", "b"}), ErrorKind::kUnreachable,
+                 "module 'b.c': UNREACHABLE: rank 0 on " + testing::host_name() + ": no daemon");
+  expect_works_again(world);
+}
+
+// Both for look-ups and for compiles; and the twentieth thread has to wait for no other's end but one.
+TEST(GateBatches, FewThreadsServeManyModules) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) names.push_back("m" + std::to_string(i));
+  for (const int threads : {1, 3}) {
+    GateWorld world(2);
+    const auto all = compile_all(world, [&](int rank) {
+      if (rank == 0) limit_threads(threads);
+      return demands_of(names);
+    });
+    expect_all(all, names, std::vector(20, kNew));
+    EXPECT_EQ(world.compiles(), 20);
+  }
+}
+
+TEST(GateBatches, WithoutAnyThreadAllFail) {
+  GateWorld world(2);
+  const auto all = compile_all(world, [&](int rank) {
+    if (rank == 0) limit_threads(0);
+    return demands_of(kFour);
+  });
+  expect_failure(all, ErrorKind::kInternal, "rank 0 on " + testing::host_name() + ": no helper thread can be started");
+  expect_works_again(world);
 }
 
 // What one rank is slow in is a beat of its own: those who wait for it hear of it, however long it takes.

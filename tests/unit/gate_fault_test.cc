@@ -219,7 +219,8 @@ class GateWithoutMemory : public ::testing::TestWithParam<std::tuple<PoorCall, i
       ASSERT_EQ(outcome.has_value(), others.has_value()) << "rank " << rank << outcome.error().error.message;
       if (outcome) continue;
       const common::Error& error = outcome.error().error;
-      if (rank == poor() && error.kind == ErrorKind::kNotLoaded) continue;  // it may lack the memory for the others' words
+      if (rank == poor() && error.kind == ErrorKind::kNotLoaded)
+        continue;  // it may lack the memory for the others' words
       EXPECT_EQ(error.kind, others.error().error.kind) << error.message;
       EXPECT_EQ(outcome.error().is_broken, others.error().is_broken) << error.message;
       if (!outcome.error().is_broken) {
@@ -356,6 +357,43 @@ TEST_P(GateFault, RankLostDuringTheCompileIsATimeOutOnAllOthers) {
     EXPECT_THAT(outcome.error().error.message, HasSubstr("to load"));
   });
   EXPECT_EQ(world.compiles(), 1);
+}
+
+// One is in the midst of making its code, and cannot be told: it holds up neither the rank nor that the others are
+// told.
+TEST(OneGate, StuckWorkHoldsNobodyUp) {
+  struct Slow {
+    std::atomic<bool> is_free = false;
+    std::atomic<int> begun = 0;
+    std::atomic<int> ended = 0;
+  };
+  constexpr int kMany = 20;
+  const auto slow = std::make_shared<Slow>();
+  const auto compiler = std::make_shared<testing::FakeCompiler>();
+  compiler->work = [slow](const common::Request&, const Report& report) -> common::Result<Obtained> {
+    ++slow->begun;
+    slow->begun.notify_all();
+    while (report({})) std::this_thread::sleep_for(1ms);
+    ++slow->ended;
+    slow->ended.notify_all();
+    return common::fail(ErrorKind::kCancelled, "given up");
+  };
+  {
+    LeaderWork work(std::make_shared<testing::FakeStore>(), compiler);
+    std::vector<LeaderWork::Order> orders(kMany, {0, request_for(kSource), {}, false});
+    orders.front().make_code = [slow](const common::Request&) -> common::Result<std::string> {
+      ++slow->begun;
+      slow->begun.notify_all();
+      slow->is_free.wait(false);
+      return common::fail(ErrorKind::kInternal, "freed");
+    };
+    for (std::size_t i = 0; i < kMany; ++i) orders[i].module = i;
+    work.begin(Work::kCompile, std::move(orders));
+    for (int begun = 0; begun < kMany; begun = slow->begun) slow->begun.wait(begun);
+  }
+  for (int ended = 0; ended < kMany - 1; ended = slow->ended) slow->ended.wait(ended);
+  slow->is_free = true;
+  slow->is_free.notify_all();
 }
 
 TEST(OneGate, FailingCommunicatorEndsTheRootsWork) {

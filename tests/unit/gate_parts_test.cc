@@ -123,6 +123,21 @@ TEST(Wire, CutCallIsAnErrorAtEveryLength) {
   EXPECT_FALSE(decode_call(whole + "x"));
 }
 
+TEST(Wire, ErrorComesBackWholeAndACutOneSaysSo) {
+  common::Error error{common::ErrorKind::kOutOfMemory, "too large", "a.c", "split it"};
+  error.diagnostics.push_back({"error", 3, 7, "expected ';'", "int a"});
+  error.log = "log";
+  error.needed_bytes = 12345;
+  error.budget_bytes = 678;
+  error.tries = 3;
+  error.rungs = {"-O2", "-O1"};
+  error.retry_after_seconds = 1.5;
+  const std::string whole = encode(error);
+  EXPECT_EQ(decode_error(whole), error);
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_EQ(decode_error(whole.substr(0, length)).kind, common::ErrorKind::kInternal);
+}
+
 TEST(Divergence, NamesTheFirstDifferingLine) {
   EXPECT_EQ(first_difference("a\nb\nc\n", "a\nb\nd\n"), "line 3: 'c' here, 'd' on rank 0");
   EXPECT_EQ(first_difference("a\n", "a\nb\n"), "line 2: '' here, 'b' on rank 0");

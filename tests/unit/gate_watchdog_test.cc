@@ -122,7 +122,8 @@ TEST_P(Watchdog, RankThatStopsIsNamedWithTheStepOfTheOthers) {
   for (const Phase phase : {Phase::kCompiling, Phase::kLoading}) {
     std::atomic<bool> has_stopped = false;
     GateWorld world(size(), [&](int rank, GateOptions& options) {
-      if (rank == 0) options.pacing = {.silence = size() > 2 ? Pacing().arrival : 100ms, .beat = 10ms, .roll_call = 20ms};
+      if (rank == 0)
+        options.pacing = {.silence = size() > 2 ? Pacing().arrival : 100ms, .beat = 10ms, .roll_call = 20ms};
       if (rank != 0) options.pacing = {.silence = 500ms, .beat = 10ms};
     });
     world.rank(0).compiler.work = [&](const common::Request& request, const Report& report) {
@@ -161,8 +162,8 @@ TEST_P(Watchdog, RootThatStopsInTheHandOffIsSaidToBeSilent) {
     expect_told(world, rank, {no_answer({0}), "for a sign of rank 0, which compiles call 1"});
 }
 
-// It finds a reduction that the others have left behind complete, and nobody in the hand-off; but it hears from the root
-// what they have found.
+// It finds a reduction that the others have left behind complete, and nobody in the hand-off; but it hears from the
+// root what they have found.
 TEST_P(Watchdog, RankThatComesAfterTheOthersGaveUpEndsToo) {
   GateWorld world(size(), [&](int rank, GateOptions& options) {
     options.pacing = arriving(rank, all_but({last()}).size());
@@ -194,8 +195,9 @@ TEST_P(Watchdog, FirstPatienceThatEndsIsEverybodys) {
   RollCall call(table, {31s, "for something else"}, operations);
   compile(world, [&](int rank) { return rank == last(); });
   for (int rank = 0; rank < last(); ++rank)
-    expect_told(world, rank, {"until another rank gave up: all ranks answer", wait(all_but({last()}), kBegin),
-                              wait({last()}, "for something else (31 s)")});
+    expect_told(world, rank,
+                {"until another rank gave up: all ranks answer", wait(all_but({last()}), kBegin),
+                 wait({last()}, "for something else (31 s)")});
   EXPECT_TRUE(call.advance());
 }
 
