@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -65,16 +64,6 @@ class Pause {
 };
 
 constexpr int kLooksAtOnce = 30;
-
-// False: there is no memory for it.
-bool resize(std::string& bytes, std::size_t size) {
-  try {
-    bytes.resize(size);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
 
 // Until all of it is done, or patience is over.
 void advance_for(nanoseconds patience, RollCall& roll_call, const Pacing& pacing) {
@@ -151,7 +140,7 @@ Outcome<bool> Collectives::broadcast_sized(std::string& bytes, int from, std::st
 }
 
 Outcome<bool> Collectives::receive(std::string& bytes, std::size_t size, int from, std::string_view step) {
-  const bool has_memory = resize(bytes, size);
+  const bool has_memory = with_memory([&] { bytes.resize(size); });
   if (auto done = in_pieces(has_memory ? bytes.data() : nullptr, size, from, step); !done)
     return std::unexpected(std::move(done.error()));
   return has_memory;
@@ -162,10 +151,10 @@ Outcome<void> Collectives::in_pieces(char* bytes, std::size_t size, int from, st
   Operation& operation = current_.front();
   for (std::size_t at = 0; at < size; at += kPiece) {
     operation.bytes.resize(std::min(kPiece, size - at));
-    if (rank() == from) std::memcpy(operation.bytes.data(), bytes + at, operation.bytes.size());
+    if (rank() == from) std::copy_n(bytes + at, operation.bytes.size(), operation.bytes.begin());
     if (auto done = start_broadcast(operation, from, step); !done) return done;
     if (auto done = await_current(step); !done) return done;
-    if (rank() != from && bytes) std::memcpy(bytes + at, operation.bytes.data(), operation.bytes.size());
+    if (rank() != from && bytes) std::ranges::copy(operation.bytes, bytes + at);
   }
   return {};
 }
@@ -210,10 +199,8 @@ Outcome<void> Collectives::settle(std::string_view step) {
 
 void Collectives::abandon(std::string_view why) noexcept {
   if (std::exchange(is_broken_, true) || !RollCall::is_possible(table_)) return;
-  try {
-    RollCall(table_, {{}, "no longer: " + std::string(why)}, current_).leave();
-  } catch (const std::exception&) {  // memory: then the others find out by their own patience
-  }
+  // Without the memory for that the others find out by their own patience.
+  with_memory([&] { RollCall(table_, {{}, "no longer: " + std::string(why)}, current_).leave(); });
 }
 
 Outcome<void> Collectives::start_broadcast(Operation& operation, int from, std::string_view step) {

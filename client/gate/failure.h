@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <expected>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,7 +39,18 @@ Failure join_modules(const ModuleErrors& errors, std::size_t asked);
 // "rank 3", "ranks 1, 2, 5 and 40 more", "all ranks".
 std::string name_ranks(const std::vector<int>& ranks, int size);
 
-// To have it needs none.
+// Does what is good to have, so far as there is memory for it. True: all of it.
+template <class What>
+bool with_memory(const What& what) {
+  try {
+    what();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// To have this error needs no memory.
 common::Error out_of_memory() noexcept;
 
 // The error without more text than may travel to all ranks.

@@ -386,10 +386,9 @@ Result<std::vector<bool>> Gate::found(const Run& run) const {
 // What went wrong on the leader's node says where that is, to ranks that may be on others.
 Error Gate::of_this_rank(Error error) const {
   if (collectives_.size() == 1 || !is_of_the_node(error.kind)) return error;
-  try {
+  with_memory([&] {  // else it is told without
     error.message = "rank " + std::to_string(collectives_.rank()) + " on " + host_name() + ": " + error.message;
-  } catch (const std::bad_alloc&) {  // then it is told without
-  }
+  });
   return error;
 }
 
@@ -454,11 +453,7 @@ const std::string& Gate::name_of(const Local& local, std::size_t module) {
 }
 
 void Gate::tell(const std::string& name, const rpc::Progress& progress) const {
-  if (!on_progress_) return;
-  try {
-    on_progress_(name, progress);
-  } catch (const std::bad_alloc&) {  // news are worth no failure
-  }
+  if (on_progress_) with_memory([&] { on_progress_(name, progress); });  // news are worth no failure
 }
 
 }  // namespace jitc::gate

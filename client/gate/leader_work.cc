@@ -66,21 +66,13 @@ void LeaderWork::begin(Work work, std::vector<Order> orders) {
 }
 
 void LeaderWork::settle(std::size_t module, Result<Obtained> result) {
-  try {
-    results_.insert_or_assign(module, std::move(result));
-  } catch (const std::bad_alloc&) {  // take() says so
-  }
+  with_memory([&] { results_.insert_or_assign(module, std::move(result)); });  // else take() says so
 }
 
 void LeaderWork::fail(const std::vector<std::size_t>& modules, const common::Error& error) {
   waiting_.clear();
   running_.clear();
-  for (const std::size_t module : modules) {
-    try {
-      settle(module, std::unexpected(error));
-    } catch (const std::bad_alloc&) {  // of the copy: as above
-    }
-  }
+  for (const std::size_t module : modules) with_memory([&] { settle(module, std::unexpected(error)); });
 }
 
 void LeaderWork::start_some() {

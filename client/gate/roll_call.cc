@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "client/gate/failure.h"
@@ -103,10 +102,7 @@ RollCall::RollCall(const jitc_communicator& table, Place here, Operations& opera
     : table_(table), operations_(operations) {
   places_.resize(is_root() ? static_cast<std::size_t>(table_.ranks) : 1);
   places_[0] = std::move(here);
-  try {
-    begin();
-  } catch (const std::bad_alloc&) {  // so far as there was memory for it: what is heard is better than nothing
-  }
+  with_memory([this] { begin(); });  // what is heard of some is better than nothing
 }
 
 // Whatever a rank knows, it takes part in the same messages: its place to rank 0, and two from there.
@@ -146,15 +142,15 @@ void RollCall::leave() {
   tell_all();
 }
 
-// Nothing is waited for but that those who listen have taken it.
+// Nothing is waited for but that those who listen have taken it. Who is not told, for want of memory, says that rank 0
+// gives no answer.
 void RollCall::tell_all() {
-  try {
+  with_memory([this] {
     const std::string& findings = keep(findings_);
     for (int rank = 1; rank < table_.ranks; ++rank)
       if (send(findings, rank) && places_[static_cast<std::size_t>(rank)])
         under_way_.push_back({&operations_.back(), rank, false});
-  } catch (const std::bad_alloc&) {  // those who are not told say that rank 0 gives no answer
-  }
+  });
 }
 
 // One buffer for all messages with the same text; it lasts as long as they do.
