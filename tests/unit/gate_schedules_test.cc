@@ -202,7 +202,7 @@ void run_rank(GateWorld& world, const std::shared_ptr<Scenario>& shared, int ran
     const std::vector<Demand> roots = demands_of(scenario, call, 0);
     ASSERT_EQ(deliveries->size(), roots.size());
     for (std::size_t i = 0; i < roots.size(); ++i) {
-      EXPECT_EQ(testing::call_answer((*deliveries)[i]), testing::number_of(testing::key_of(*roots[i].request)));
+      EXPECT_EQ(testing::call_answer((*deliveries)[i]), testing::number_of(testing::key_of(**roots[i].request)));
       held.push_back((*deliveries)[i]);
     }
   }
