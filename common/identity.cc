@@ -160,6 +160,12 @@ bool may_hit_directly(const Request& request, const Identity& identity) {
   return identity.version == build_version() && is_self_contained(request, identity);
 }
 
+bool is_of_a_node(const Request& request) {
+  const auto is_directory = [](const std::string& flag) { return flag.starts_with("-I"); };
+  return wants_native(request) || request.compiler != Request().compiler ||
+         std::ranges::any_of(request.flags, is_directory);
+}
+
 bool wants_native(const Request& request) { return request.isa_wish == "native" || has_flag(request, "-march=native"); }
 
 Result<ResolvedRequest> resolve(const Request& request, const Identity& identity) {

@@ -43,6 +43,9 @@ bool is_self_contained(const Request& request, const Identity& identity);
 
 // Is it made for the CPU of the node that compiles it, so that another node's would be other code?
 bool wants_native(const Request& request);
+// Does its code depend on the node that compiles it, as the request says: native code, another compiler than the
+// embedded one, or directories of headers? Another node may have none of it, or make other code.
+bool is_of_a_node(const Request& request);
 
 // The artifact key of a request on this node: resolves the wish for the ISA (common: the request's isa_level, else this
 // CPU's level) and the compiler's name. kRefused for a compiler that the daemon does not offer, and when nobody knows

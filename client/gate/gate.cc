@@ -65,20 +65,16 @@ Error no_memory(std::string_view what, std::string_view thing) {
   }
 }
 
-// Not of the source, which fails alike wherever it is compiled.
+// Not of the request, which fails alike wherever it is compiled.
 bool is_of_the_node(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kTimedOut:
-    case ErrorKind::kStoreFull:
-    case ErrorKind::kStoreUnavailable:
-    case ErrorKind::kDraining:
-    case ErrorKind::kVersionSkew:
-    case ErrorKind::kUnreachable:
-    case ErrorKind::kNotLoaded:
-    case ErrorKind::kInternal:
-      return true;
-    default:
+    case ErrorKind::kInvalidSource:
+    case ErrorKind::kUsage:
+    case ErrorKind::kDivergent:
+    case ErrorKind::kBroken:
       return false;
+    default:
+      return true;
   }
 }
 
@@ -245,7 +241,7 @@ Gate::Local Gate::look_into_table(std::vector<Call> calls) {
     if (known != local.wanted.end()) continue;
     local.wanted.push_back({i, request, services_.modules.find(request), {}});
     local.view.modules.push_back(
-        {calls[i].request->name, local.wanted.back().module != nullptr, common::wants_native(*calls[i].request)});
+        {calls[i].request->name, local.wanted.back().module != nullptr, common::is_of_a_node(*calls[i].request)});
   }
   local.view.call = numbered(digest_of_all(digests), calls.front().sequence);
   local.calls = std::move(calls);

@@ -43,6 +43,11 @@ std::pair<Beat, std::string> last_beat(Result<Obtained> obtained) {
   return {beat, std::move(bytes)};
 }
 
+// Of another leader: a node may have no daemon, or another policy, or no room. What the root's says counts.
+bool is_for_the_root(common::ErrorKind kind) {
+  return kind == common::ErrorKind::kUnreachable || kind == common::ErrorKind::kRefused;
+}
+
 Failure bug(std::string message) { return {{common::ErrorKind::kInternal, std::move(message), {}, {}}, {}}; }
 
 Error no_memory(std::string what) {
@@ -161,10 +166,10 @@ Action Protocol::begin_work(Work work, std::vector<std::size_t> modules) {
   return action::Begin{work, std::move(modules), verdict_.common_isa};
 }
 
-// To any leader. Where the root's call was adopted only the root can make its code; and native code is for the root's
-// CPU, whatever others have.
+// To any leader. Where the root's call was adopted only the root can make its code; and what depends on the node, as
+// native code does, is the root's, whatever others have.
 bool Protocol::may_be_dealt(std::size_t place) const {
-  return !found_[place] && !has_settled_ && !view_.modules[needed_[place]].is_native;
+  return !found_[place] && !has_settled_ && !view_.modules[needed_[place]].is_of_a_node;
 }
 
 Action Protocol::deal() {
@@ -235,7 +240,7 @@ Action Protocol::looked_up(const Result<std::vector<bool>>& found, double second
 }
 
 Action Protocol::obtained(Result<Obtained> obtained, double seconds) {
-  if (!obtained && obtained.error().kind == common::ErrorKind::kUnreachable && !is_root()) {
+  if (!obtained && !is_root() && is_for_the_root(obtained.error().kind)) {
     Beat last;
     last.state = Beat::State::kUnreachable;
     return send(last, {});
@@ -318,8 +323,8 @@ Action Protocol::end_turn(std::optional<std::string> bytes) {
   return action::Load{turn().module, last_, std::move(bytes)};
 }
 
-// The leader's node has no daemon. The root's compiles the module, after all turns, and nothing is dealt to that node any
-// more.
+// The leader's node has no daemon. The root's compiles the module, after all turns, and nothing is dealt to that node
+// any more.
 Action Protocol::take_over() {
   const Turn unreachable = turn();
   std::erase(leaders_, unreachable.leader);

@@ -10,9 +10,9 @@
 //      - nobody needs a module: done
 //   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One
 //      module is one turn, the root's. Several begin with the root's look into the store; then each module has its
-//      turn, led by the root if it was found or is native code, else by the first rank of some node, dealt round robin:
-//      leaders compile at the same time. What falls to a node without a daemon is the root's, in a further
-//      turn
+//      turn, led by the root if it was found or its code depends on the node, else by the first rank of some node,
+//      dealt round robin: leaders compile at the same time. What falls to a node without a daemon, or is refused there,
+//      is the root's, in a further turn
 //   3  in each turn every rank that does not hold the module verifies it and loads it from memory
 //   4  second certificate: all have loaded, or have heard what failed; or everybody gets the failing ranks' errors
 #pragma once
@@ -48,7 +48,7 @@ struct View {
   struct Wanted {
     std::string name;
     bool is_held = false;
-    bool is_native = false;  // made for the CPU of the node that compiles it
+    bool is_of_a_node = false;  // its code depends on the node that makes it
   };
   std::optional<common::Error> error;  // it could not make its request; the next two are empty then
   std::vector<Wanted> modules;         // at least one, each once

@@ -17,7 +17,7 @@ enum class Origin : std::uint32_t { kMemory, kRank, kStore, kDaemon, kCompiled }
 
 // From the leader of a turn about once a second while the others wait; the last one says how it ended.
 struct Beat {
-  // kUnreachable: another leader than the root has no daemon; nothing follows.
+  // kUnreachable: another leader than the root has no daemon, or is refused by it; nothing follows.
   enum class State : std::uint32_t { kWaiting, kArtifact, kFailed, kUnreachable };
   State state = State::kWaiting;
   // kWaiting:

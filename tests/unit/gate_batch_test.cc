@@ -1,4 +1,6 @@
 // Calls for several modules: one certificate, compiles at the same time and spread over nodes, all or nothing.
+#include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -285,6 +287,67 @@ TEST(GateBatches, FailureOfALeaderIsEverybodys) {
                  "module 'b.c': rank 2 on " + testing::host_name() + ": it does not answer");
   world.rank(2).compiler.work = nullptr;
   expect_all(compile_all(world, {"a", "b"}), {"a", "b"}, {kNew, kNew});
+}
+
+// Whatever may go wrong on one node and not on another.
+TEST(GateBatches, FailureOfEachKindSaysOnWhichNodeUnlessItIsTheRequests) {
+  constexpr std::array kOfTheRequest{ErrorKind::kInvalidSource, ErrorKind::kUsage, ErrorKind::kDivergent};
+  const std::string where = "rank 2 on " + testing::host_name() + ": ";
+  for (int number = static_cast<int>(ErrorKind::kInvalidSource); number <= static_cast<int>(ErrorKind::kInternal);
+       ++number) {
+    const auto kind = static_cast<ErrorKind>(number);
+    if (kind == ErrorKind::kRefused || kind == ErrorKind::kUnreachable) continue;  // falls to the root
+    if (kind == ErrorKind::kBroken) continue;                                      // no compiler's
+    SCOPED_TRACE(common::name_of(kind));
+    GateWorld world(4, on_two_nodes);
+    world.rank(2).compiler.work = [kind](const common::Request& request, const Report&) -> common::Result<Obtained> {
+      return common::fail(kind, "it fails", request.name);
+    };
+    const bool is_of_the_request = std::ranges::find(kOfTheRequest, kind) != kOfTheRequest.end();
+    expect_failure(compile_all(world, {"a", "b"}), kind,
+                   "module 'b.c': " + (is_of_the_request ? "" : where) + "it fails");
+  }
+}
+
+// The root's daemon may have what another node's has not, or room.
+TEST(GateBatches, WhatAnotherNodeRefusesIsForTheRootToAnswer) {
+  GateWorld world(4, on_two_nodes);
+  const auto refuse = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    return common::fail(ErrorKind::kRefused, "not here", request.name);
+  };
+  world.rank(2).compiler.work = refuse;
+  expect_all(compile_all(world, kFour), kFour, {kNew, kNew, kNew, kNew});
+  EXPECT_EQ(world.rank(0).compiler.compiles, 4);
+  EXPECT_EQ(world.rank(2).compiler.compiles, 2);
+
+  GateWorld other(4, on_two_nodes);
+  for (const int leader : {0, 2}) other.rank(leader).compiler.work = refuse;
+  expect_failure(compile_all(other, {"a", "b"}), ErrorKind::kRefused,
+                 "module 'b.c': REFUSED: rank 0 on " + testing::host_name() + ": not here");
+  expect_works_again(other);
+}
+
+// Another node may have another gcc, or none, and other files in the same directories.
+TEST(GateBatches, WhatDependsOnTheNodeIsTheRoots) {
+  GateWorld world(4, on_two_nodes);
+  for (int rank = 1; rank < world.size(); ++rank)
+    world.rank(rank).compiler.work = [](const common::Request& request, const Report&) -> common::Result<Obtained> {
+      return common::fail(ErrorKind::kInternal, "made elsewhere", request.name);
+    };
+  std::vector<common::Request> requests(4, request_named("a"));
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].name = kFour[i] + ".c";
+  requests[0].compiler = "gcc";
+  requests[1].compiler = "/opt/llvm/bin/clang";
+  requests[2].flags = {"-I/opt/petsc/include"};
+  requests[3].flags = {"-I", "/opt/petsc/include"};
+  const All all = compile_all(world, [&](int) {
+    std::vector<Demand> demands;
+    for (const common::Request& request : requests) demands.push_back({request, "constants"});
+    return demands;
+  });
+  for (const auto& deliveries : all) EXPECT_TRUE(deliveries) << common::to_line(deliveries.error().error);
+  EXPECT_EQ(world.rank(0).compiler.compiles, 4);
+  EXPECT_EQ(world.compiles(), 4);
 }
 
 // No leader but the root starts a daemon. Where none serves, the root's does the work; and from then on it is not

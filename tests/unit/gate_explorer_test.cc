@@ -293,7 +293,7 @@ struct DealsNativeCode : Protocol {
   DealsNativeCode(const Ranks& ranks, View view, const std::vector<int>& leaders)
       : Protocol(ranks, without_native(std::move(view)), leaders) {}
   static View without_native(View view) {
-    for (View::Wanted& one : view.modules) one.is_native = false;
+    for (View::Wanted& one : view.modules) one.is_of_a_node = false;
     return view;
   }
 };
