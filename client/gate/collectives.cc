@@ -119,8 +119,12 @@ Outcome<void> Collectives::all_or(std::span<std::uint64_t> words, std::string_vi
   operation.receive.resize(words.size());
   if (const int code = table_.iallreduce_or(table_.state, operation.send.data(), operation.receive.data(), words.size(),
                                             &operation.pending))
-    return give_up(communicator_failure(code, step));
+    return leave(code, step);
   if (auto done = await_current(step, waits); !done) return done;
+  // A rank that comes late finds complete what the others have given up.
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_late = now - std::exchange(last_reduced_, now) > pacing_.beat;
+  if (is_late && RollCall::is_under_way(table_)) return time_out({}, step, waits, End::kRollCall);
   std::ranges::copy(operation.receive, words.begin());
   return {};
 }
@@ -206,14 +210,13 @@ void Collectives::abandon(std::string_view why) noexcept {
 Outcome<void> Collectives::start_broadcast(Operation& operation, int from, std::string_view step) {
   if (const int code =
           table_.ibcast(table_.state, operation.bytes.data(), operation.bytes.size(), from, &operation.pending))
-    return give_up(communicator_failure(code, step));
+    return leave(code, step);
   return {};
 }
 
 Outcome<bool> Collectives::test(Operation& operation, std::string_view step) {
   int done = 0;
-  if (const int code = table_.test(table_.state, &operation.pending, &done))
-    return give_up(communicator_failure(code, step));
+  if (const int code = table_.test(table_.state, &operation.pending, &done)) return leave(code, step);
   return done != 0;
 }
 
@@ -245,8 +248,10 @@ Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Wai
   }
 }
 
-std::unexpected<Failure> Collectives::give_up(Failure failure) {
-  is_broken_ = true;
+// An operation could not be started, or its test failed, on this rank alone perhaps: the others are told.
+std::unexpected<Failure> Collectives::leave(int code, std::string_view step) {
+  Failure failure = communicator_failure(code, step);
+  abandon(failure.error.message);
   return std::unexpected(std::move(failure));
 }
 
@@ -264,9 +269,9 @@ std::unexpected<Failure> Collectives::time_out(nanoseconds waited, std::string_v
                                 "long ranks may be apart"
                               : "see which rank failed or is stopped; JITC_TIMEOUT is the silence allowed";
     error.remedy += ". End the program by MPI_Abort: the ranks are out of step for good";
-    return give_up({std::move(error), {}, true});
+    return std::unexpected(Failure{std::move(error), {}, true});
   } catch (const std::bad_alloc&) {  // the time-out itself is to be told all the same
-    return give_up({{ErrorKind::kTimedOut, "a rank is lost", {}, {}}, {}, true});
+    return std::unexpected(Failure{{ErrorKind::kTimedOut, "a rank is lost", {}, {}}, {}, true});
   }
 }
 

@@ -80,7 +80,7 @@ class Collectives {
   Outcome<void> start_broadcast(Operation& operation, int from, std::string_view step);
   Outcome<bool> test(Operation& operation, std::string_view step);
   Outcome<void> wait(Operation& operation, std::string_view step, Waits waits = Waits::kForASign);
-  std::unexpected<Failure> give_up(Failure failure);
+  std::unexpected<Failure> leave(int code, std::string_view step);
   // Why a wait ends without what was waited for: patience is over, or another rank's is.
   enum class End { kPatience, kRollCall };
   std::unexpected<Failure> time_out(std::chrono::nanoseconds waited, std::string_view step, Waits waits, End end);
@@ -94,6 +94,7 @@ class Collectives {
   Operations idle_;            // for further posts
   Operations current_;         // first what is waited for; after giving up the roll call's
   bool is_under_way_ = false;  // that first one
+  std::chrono::steady_clock::time_point last_reduced_ = std::chrono::steady_clock::now();
   bool is_broken_ = false;
 };
 

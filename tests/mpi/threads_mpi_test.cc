@@ -45,6 +45,21 @@ void on_the_main_thread() {
     CHECK_EQ(kind, JITC_USAGE);
   }
   CHECK_EQ(kind_of(MPI_COMM_WORLD), JITC_OK);
+  // No function that begins something may be used on another thread, to tell other ranks of it neither.
+  const jitc_communicator table = mpi::communicator(MPI_COMM_WORLD).release();
+  std::thread([&table] {
+    std::uint64_t word = 0;
+    std::uint64_t sum = 0;
+    jitc_pending pending;
+    int is_there = 0;
+    constexpr int kRefused = mpi::detail::kWrongThreadCode;
+    CHECK_EQ(table.iallreduce_or(table.state, &word, &sum, 1, &pending), kRefused);
+    CHECK_EQ(table.ibcast(table.state, &word, sizeof word, 0, &pending), kRefused);
+    CHECK_EQ(table.isend(table.state, &word, sizeof word, 0, &pending), kRefused);
+    CHECK_EQ(table.irecv(table.state, &word, sizeof word, 0, &pending), kRefused);
+    CHECK_EQ(table.iprobe(table.state, &is_there), kRefused);
+  }).join();
+  table.release(table.state);
   // A call on another thread reaches no function of MPI: on every rank it breaks this context alone.
   std::optional<Outcome<Delivery>> outcome;
   const std::string text = source("another thread", 0);

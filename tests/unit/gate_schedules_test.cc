@@ -247,7 +247,6 @@ void judge_loss(const Scenario& scenario, const Table& table, bool has_failed_st
     last = std::min(first + 1, kCallsOfAWorld);
     for (const Told& told : table[first]) EXPECT_FALSE(told.is_success) << "call " << first;
   }
-  const ErrorKind kind = scenario.loss == Loss::kStaysAway ? ErrorKind::kTimedOut : ErrorKind::kBroken;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(scenario.size); ++rank) {
     const unsigned breaking = breaking_call(table, rank);
     if (rank == lost && scenario.loss != Loss::kCannotStart) {
@@ -257,6 +256,9 @@ void judge_loss(const Scenario& scenario, const Table& table, bool has_failed_st
     EXPECT_GE(breaking, first) << "rank " << rank;
     EXPECT_LE(breaking, last) << "rank " << rank;
     if (breaking < kCallsOfAWorld) {
+      // A rank that cannot start an operation tells the others, who hear it where they would have waited for it.
+      const bool is_own = scenario.loss == Loss::kLeaves || (scenario.loss == Loss::kCannotStart && rank == lost);
+      const ErrorKind kind = is_own ? ErrorKind::kBroken : ErrorKind::kTimedOut;
       EXPECT_EQ(table[breaking][rank].broken, kind) << "rank " << rank << ": " << table[breaking][rank].text;
     }
   }
@@ -294,6 +296,7 @@ void run_world(unsigned seed, Count& count) {
     if (rank == scenario.clumsy_rank) options.stage_dir = "/dev/null/nowhere";
     options.pacing.silence = 60s;
     // No call before it could be broken by a machine that is slow.
+    if (scenario.loss == Loss::kCannotStart) options.pacing.beat = 10ms;
     if (scenario.loss == Loss::kStaysAway) options.pacing = {.arrival = 20ms, .roll_call = 10ms};
   });
   if (scenario.start_rank >= 0) world.world().fail_start(scenario.start_rank, scenario.start, scenario.spared);

@@ -177,6 +177,24 @@ TEST_P(Watchdog, RankThatComesAfterTheOthersGaveUpEndsToo) {
   EXPECT_EQ(world.compiles(), 0);
 }
 
+// It alone has something to load for so long that the others give up; then their last reduction is complete for it.
+TEST_P(Watchdog, RankThatIsLateAtTheEndDoesNotSucceedAlone) {
+  GateWorld world(size(), [&](int rank, GateOptions& options) {
+    options.pacing = {.silence = 500ms, .beat = 10ms, .roll_call = 60s};
+    if (rank == 0) options.pacing = {.silence = size() > 2 ? 10min : 100ms, .beat = 10ms, .roll_call = 60s};
+    if (rank == last()) options.pacing = {.silence = 10min, .beat = 10ms, .roll_call = 60s};
+  });
+  root_hears(world, Phase::kLoading, static_cast<std::size_t>(size() - 2));
+  world.rank(last()).on_progress = [&](const rpc::Progress& progress) {
+    // The others' words to the root, and the root's call to all.
+    if (progress.phase == Phase::kLoading) {
+      EXPECT_TRUE(world.world().wait_for_messages(size() - 2 + size() - 1));
+    }
+  };
+  compile(world, [](int) { return false; });
+  for (int rank = 0; rank < size(); ++rank) expect_told(world, rank, {"all ranks answer", wait(all_but({}), kLoad)});
+}
+
 TEST_P(Watchdog, RootThatComesLateHearsWhereTheOthersGaveUp) {
   GateWorld world(size(), [](int rank, GateOptions& options) {
     options.pacing = {.silence = 10min, .arrival = rank ? 40ms : Pacing().arrival, .beat = 10ms, .roll_call = 20ms};
@@ -184,7 +202,7 @@ TEST_P(Watchdog, RootThatComesLateHearsWhereTheOthersGaveUp) {
   compile(world, [](int rank) { return rank == 0; });
   for (int rank = 1; rank < size(); ++rank) expect_told(world, rank, {no_answer({0})});
   compile(world, [](int rank) { return rank != 0; });
-  expect_told(world, 0, {"all ranks answer", wait({0}, ""), wait(all_but({0}), kBegin)});
+  expect_told(world, 0, {"all ranks answer", wait(all_but({}), kBegin)});
 }
 
 // One rank waits elsewhere and gives up there: nobody else's patience has to end, and all say the same.
@@ -199,6 +217,27 @@ TEST_P(Watchdog, FirstPatienceThatEndsIsEverybodys) {
                 {"until another rank gave up: all ranks answer", wait(all_but({last()}), kBegin),
                  wait({last()}, "for something else (31 s)")});
   EXPECT_TRUE(call.advance());
+}
+
+// It alone is told by its communicator, at the call's beginning or end. The others do not wait for their patience.
+TEST_P(Watchdog, RankWhoseCommunicatorFailsTellsTheOthers) {
+  using Start = testing::SimulatedWorld::Start;
+  for (const int failing : {0, last()}) {
+    for (const int spared : {0, 1}) {
+      SCOPED_TRACE("rank " + std::to_string(failing) + " after " + std::to_string(spared));
+      GateWorld world(size(), [](int, GateOptions& options) { options.pacing = {.arrival = 60s, .beat = 10ms}; });
+      world.world().fail_start(failing, Start::kReduce, spared);
+      compile(world, [](int) { return false; });
+      const Outcome<Delivery>& own = *outcomes_[static_cast<std::size_t>(failing)];
+      ASSERT_FALSE(own);
+      EXPECT_EQ(own.error().error.kind, ErrorKind::kBroken);
+      EXPECT_THAT(own.error().error.message, HasSubstr("code 80"));
+      for (int rank = 0; rank < size(); ++rank)
+        if (rank != failing)
+          expect_told(world, rank,
+                      {"until another rank gave up: ", wait({failing}, "no longer: the communicator failed")});
+    }
+  }
 }
 
 // The leader of a turn waits for no rank: it hears of it with its next beat, and its compile is given up.

@@ -41,7 +41,8 @@ struct State {
 inline const State& state_of(void* state) { return *static_cast<State*>(state); }
 inline MPI_Comm comm_of(void* state) { return state_of(state).comm; }
 
-// No code of MPI's. A rank on a wrong thread must not even tell the others, which find that it is missing.
+// No code of MPI's. A rank on a wrong thread must not even tell the others, which find that it is missing: no function
+// that jitc begins anything with calls MPI there.
 inline constexpr int kWrongThreadCode = -1;
 inline constexpr const char* kWrongThreadText =
     "jitc is used on a thread that did not initialise MPI: initialise it with MPI_THREAD_SERIALIZED or more";
@@ -58,7 +59,7 @@ inline int start(int code, MPI_Request request, jitc_pending* pending) {
 
 inline int iallreduce_or(void* state, const std::uint64_t* send, std::uint64_t* receive, std::size_t count,
                          jitc_pending* pending) {
-  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;  // each call of jitc begins with one of these
+  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;
   if (count > INT_MAX) return MPI_ERR_COUNT;
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = MPI_Iallreduce(const_cast<std::uint64_t*>(send), receive, static_cast<int>(count), MPI_UINT64_T,
@@ -67,6 +68,7 @@ inline int iallreduce_or(void* state, const std::uint64_t* send, std::uint64_t* 
 }
 
 inline int ibcast(void* state, void* buffer, std::size_t bytes, int root, jitc_pending* pending) {
+  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;
   if (bytes > INT_MAX) return MPI_ERR_COUNT;
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = MPI_Ibcast(buffer, static_cast<int>(bytes), MPI_BYTE, root, comm_of(state), &request);
@@ -77,6 +79,7 @@ inline int ibcast(void* state, void* buffer, std::size_t bytes, int root, jitc_p
 inline constexpr int kTag = 0;
 
 inline int isend(void* state, const void* buffer, std::size_t bytes, int to, jitc_pending* pending) {
+  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;
   if (bytes > INT_MAX) return MPI_ERR_COUNT;
   MPI_Request request = MPI_REQUEST_NULL;
   const int code =
@@ -85,6 +88,7 @@ inline int isend(void* state, const void* buffer, std::size_t bytes, int to, jit
 }
 
 inline int irecv(void* state, void* buffer, std::size_t bytes, int from, jitc_pending* pending) {
+  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;
   if (bytes > INT_MAX) return MPI_ERR_COUNT;
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = MPI_Irecv(buffer, static_cast<int>(bytes), MPI_BYTE, from, kTag, comm_of(state), &request);
@@ -92,6 +96,7 @@ inline int irecv(void* state, void* buffer, std::size_t bytes, int from, jitc_pe
 }
 
 inline int iprobe(void* state, int* is_there) {
+  if (is_wrong_thread(state_of(state))) return kWrongThreadCode;
   return MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_of(state), is_there, MPI_STATUS_IGNORE);
 }
 
