@@ -136,7 +136,10 @@ Outcome<std::vector<Delivery>> Gate::take_part(std::span<Demand> demands) {
   Outcome<void> done = perform_all(run);
   leaders_ = run.protocol.take_leaders();
   // Whoever has agreed, also when the call fails: the next one may find out that a rank skipped this one.
-  if (run.protocol.has_agreed())
+  // Texts of which one was adopted may well change places.
+  if (run.protocol.has_adopted())
+    previous_.clear();
+  else if (run.protocol.has_agreed())
     for (std::size_t i = 0; i < previous_.size(); ++i) previous_[i] = run.local.wanted[run.local.places[i]].request;
   if (!done) {
     if (done.error().is_broken) break_with(done.error());

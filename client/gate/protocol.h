@@ -137,6 +137,8 @@ class Protocol {
   std::string waits_for() const;
   // All ranks have this call, as it was given or adopted.
   bool has_agreed() const { return has_agreed_; }
+  // They have it, though some rank's differed.
+  bool has_adopted() const { return has_agreed_ && has_settled_; }
   // The first rank of each node, ascending, for the next call; empty: not known yet.
   std::vector<int> take_leaders() { return std::move(leaders_); }
 

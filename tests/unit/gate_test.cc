@@ -1,6 +1,7 @@
 // The gate over simulated ranks: whatever each rank sees, all end with the same module or the same failure, and the
 // counters say who worked.
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "tests/support/gate_expect.h"
@@ -256,6 +257,16 @@ TEST_P(GateOfMany, AdoptTakesTheRootsSourceAndManifestTogether) {
   EXPECT_EQ(world.compiles(), 1);
   const auto warm = world.compile([](int) { return demand_of(kSource, "the root's"); });
   expect_delivered(warm, Origin::kMemory);
+}
+
+// What one rank asks for is what another asked for before, and yet no call was skipped.
+TEST_P(GateOfMany, AdoptLetsTextsChangePlaces) {
+  GateWorld world(GetParam(), [](int, GateOptions& options) { options.adopts_root = true; });
+  const std::array<std::string, 2> texts{"double answer(double x);\n", "double answer(double y);\n"};
+  for (std::size_t call = 0; call < 4; ++call) {
+    const auto outcomes = world.compile([&](int rank) { return demand_of(texts.at((call + (rank == 1)) % 2)); });
+    expect_delivered(outcomes, Origin::kCompiled);
+  }
 }
 
 TEST_P(GateOfMany, AdoptedCodeIsTheRoots) {
