@@ -17,9 +17,6 @@ using common::Request;
 using common::Result;
 
 constexpr const char* kDefaultName = "source.c";
-// Of the requests that a context remembers besides the last one, and of their sources together.
-constexpr std::size_t kMostRemembered = 15;
-constexpr std::size_t kMostRememberedBytes = std::size_t{1} << 20;
 
 // The caller's text, or what the caller's function has put into `made`.
 Result<std::string_view> source_of(const jitc_request& request, const char* name, jitc_text& made) {
@@ -94,18 +91,6 @@ Request request_of(const jitc_request& given, const Request& defaults, std::stri
   request.abi_tag = given_or(given.abi_tag, defaults.abi_tag);
   request.exact_flags = given.exact_flags != 0;
   return request;
-}
-
-void RecentRequests::add(common::SharedRequest request) {
-  requests_.push_front(std::move(request));
-  std::size_t bytes = 0;
-  std::size_t kept = 1;
-  while (kept < requests_.size() && kept <= kMostRemembered) {
-    bytes += requests_[kept]->origin.size();
-    if (bytes > kMostRememberedBytes) break;
-    ++kept;
-  }
-  requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(kept), requests_.end());
 }
 
 gate::Demand demand_of(const jitc_request* request, const Result<Request>& defaults, RecentRequests& recent) {

@@ -2,7 +2,7 @@
 // artifact, the others do not) and its mirror images. The same ranks under a gate with a barrier in a branch do not
 // end: barrier_gate_test.py.
 //
-//   views_mpi_test CALLS [VIEW]     CALLS calls in each view, or in one, of the store; a quarter as many of the memory
+//   views_mpi_test CALLS [VIEW]     CALLS calls in each view, or in one, of the store and of the memory
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -52,7 +52,7 @@ void views_of_the_memory(const testing::View& view, int calls) {
 void run(const testing::View& view, int calls) {
   testing::under_way() = "view " + std::string(view.name);
   views_of_the_store(view, calls);
-  views_of_the_memory(view, (calls + 3) / 4);
+  views_of_the_memory(view, calls);
 }
 
 }  // namespace jitc::gate

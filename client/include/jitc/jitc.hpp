@@ -160,6 +160,8 @@ class Context {
   }
 
   // Several modules together: one certificate, compiles at the same time, all or nothing. In the order of `items`.
+  // Before it takes part it copies no text, only addresses; where there is not even memory for these, std::bad_alloc is
+  // thrown on this rank alone, and the others wait for it as for a lost one.
   std::vector<Module> compile_all(const std::vector<Item>& items) {
     std::vector<RawItem> raw;
     raw.reserve(items.size());

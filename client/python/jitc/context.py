@@ -106,7 +106,9 @@ class Context:
 
     def compile_all(self, sources: Sequence[Union[Source, Mapping[str, Any]]], **common: Any) -> list[Module]:
         """Compiles (or finds) and loads several modules together: one certificate, compiles at the same time, spread
-        over the nodes. Collective, and all or nothing: the exception names the modules that failed.
+        over the nodes. Collective, and all or nothing: the exception names the modules that failed. What one of the
+        sources or its arguments raises on one rank is raised on all. Not so what is raised while `sources` itself is
+        gone through, or for a context that this rank has closed: that is this rank's alone, and the others wait for it.
 
         Args:
             sources: what `compile` takes as its source, each alone or with arguments of its own:
