@@ -121,11 +121,14 @@ Outcome<void> Collectives::all_or(std::span<std::uint64_t> words, std::string_vi
                                             &operation.pending))
     return leave(code, step);
   if (auto done = await_current(step, waits); !done) return done;
-  // A rank that comes late finds complete what the others have given up.
-  const auto now = std::chrono::steady_clock::now();
-  const bool is_late = now - std::exchange(last_reduced_, now) > pacing_.beat;
-  if (is_late && RollCall::is_under_way(table_)) return time_out({}, step, waits, End::kRollCall);
   std::ranges::copy(operation.receive, words.begin());
+  const auto now = std::chrono::steady_clock::now();
+  is_late_ = now - std::exchange(last_reduced_, now) > pacing_.beat;
+  return {};
+}
+
+Outcome<void> Collectives::confirm(std::string_view step, Waits waits) {
+  if (is_late_ && RollCall::is_under_way(table_)) return time_out({}, step, waits, End::kRollCall);
   return {};
 }
 

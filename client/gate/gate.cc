@@ -272,9 +272,12 @@ Result<View> Gate::adopt(Local& local, const action::Compare& compare) {
 
 Outcome<Action> Gate::perform(Run& run, action::Reduce& reduce) {
   const Waits waits = reduce.is_arrival ? Waits::kForArrival : Waits::kForASign;
-  if (auto done = collectives_.all_or(reduce.words, step(run), waits); !done)
-    return std::unexpected(std::move(done.error()));
-  return run.protocol.reduced(reduce.words);
+  const std::string now = step(run);
+  if (auto done = collectives_.all_or(reduce.words, now, waits); !done) return std::unexpected(std::move(done.error()));
+  Action next = run.protocol.reduced(reduce.words);
+  if (const auto* finish = std::get_if<action::Finish>(&next); finish && !finish->failure)
+    if (auto done = collectives_.confirm(now, waits); !done) return std::unexpected(std::move(done.error()));
+  return next;
 }
 
 Outcome<Action> Gate::perform(Run& run, action::Broadcast& broadcast) {

@@ -202,7 +202,7 @@ TEST_P(Watchdog, RootThatComesLateHearsWhereTheOthersGaveUp) {
   compile(world, [](int rank) { return rank == 0; });
   for (int rank = 1; rank < size(); ++rank) expect_told(world, rank, {no_answer({0})});
   compile(world, [](int rank) { return rank != 0; });
-  expect_told(world, 0, {"all ranks answer", wait(all_but({}), kBegin)});
+  expect_told(world, 0, {"all ranks answer", wait({0}, ""), wait(all_but({0}), kBegin)});
 }
 
 // One rank waits elsewhere and gives up there: nobody else's patience has to end, and all say the same.
