@@ -156,8 +156,9 @@ TEST_P(GateBatch, FailsAsAWholeAndNamesTheModules) {
     if (request.name == "d.c") return common::fail(ErrorKind::kOutOfMemory, "too large", request.name);
     return Obtained{testing::make_artifact("answer", key_of(request)), key_of(request), Origin::kCompiled};
   };
+  const std::string where = world.size() > 1 ? "rank 0 on " + testing::host_name() + ": " : "";
   expect_failure(compile_all(world, kFour), ErrorKind::kInvalidSource,
-                 "module 'b.c': no ';'; module 'd.c': OUT_OF_MEMORY: too large");
+                 "module 'b.c': no ';'; module 'd.c': OUT_OF_MEMORY: " + where + "too large");
   EXPECT_EQ(compiled, 4);
   world.rank(0).compiler.work = nullptr;
   expect_all(compile_all(world, kFour), kFour, {kNew, kNew, kNew, kNew});
