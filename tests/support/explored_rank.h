@@ -71,6 +71,7 @@ struct ExploredRank {
   std::vector<std::size_t> found;       // by an order to look up alone
   std::vector<std::size_t> ordered;     // modules whose compile has begun, or begins when the store has none
   std::string modules;                  // what was loaded, in order
+  bool has_no_daemon = false;           // and has said so
   std::optional<std::string> outcome;
   bool is_success = false;
   std::string fault;  // what no rank may do
@@ -240,6 +241,7 @@ struct ExploredRank {
     if (rank != 0)
       all.push_back({"no daemon", [module](ExploredRank& self) {
                        std::erase(self.ordered, module);
+                       self.has_no_daemon = true;
                        return self.machine.obtained(common::fail(common::ErrorKind::kUnreachable, "no daemon"), 0);
                      }});
     all.push_back(

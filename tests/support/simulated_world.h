@@ -153,15 +153,16 @@ class SimulatedWorld {
     const std::lock_guard lock(mutex_);
     if (fails(self, kind == Kind::kReduce ? Start::kReduce : Start::kBroadcast)) return kNotStarted;
     const std::size_t at = self.next++;
-    if (at == operations_.size()) operations_.push_back({kind, root, bytes, 0, false, std::string(bytes, '\0')});
+    if (at == operations_.size()) operations_.push_back({kind, root, bytes, 0, false, {}});
     Operation& operation = operations_[at];
     if (operation.kind != kind || operation.root != root || operation.bytes != bytes) return kMismatch;
     ++operation.started;
     if (kind == Kind::kReduce) {
+      operation.data.resize(bytes);
       for (std::size_t i = 0; i < bytes; ++i) operation.data[i] |= static_cast<const char*>(send)[i];
       operation.is_ready = operation.started == size();
     } else if (self.rank == root) {
-      std::memcpy(operation.data.data(), send, bytes);
+      operation.data.assign(static_cast<const char*>(send), bytes);  // no receiver needs memory for it
       operation.is_ready = true;
     }
     self.receive.push_back(receive);

@@ -146,7 +146,7 @@ TEST_P(GateFault, HungStoreIsATimeOutEverywhereAndBreaksNothing) {
   hung->has_ended.wait(false);
 }
 
-// One rank is out of memory for anything large: for its request, or for the artifact that it receives.
+// One rank is out of memory for anything large, such as the artifact that it receives.
 TEST_P(GateFault, RankWithoutMemoryIsNamedOnAll) {
   const int poor = GetParam() - 1;
   GateWorld world(GetParam());
@@ -154,8 +154,8 @@ TEST_P(GateFault, RankWithoutMemoryIsNamedOnAll) {
   testing::on_ranks(GetParam(), [&](int rank) {
     Demand demand = demand_of(kSource);
     std::optional<testing::FailingNew> failing;
-    // The artifact is copied once into the piece, which a rank needs to take part.
-    if (rank == poor) failing.emplace(1, 5000, true);
+    // What a rank needs to take part, such as the piece that is received, it has from the beginning.
+    if (rank == poor) failing.emplace(0, 5000, true);
     auto outcome = world.rank(rank).gate->compile(std::move(demand));
     failing.reset();
     outcomes[static_cast<std::size_t>(rank)] = std::move(outcome);
