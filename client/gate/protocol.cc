@@ -14,12 +14,10 @@ using common::Result;
 // So many failing ranks say why; of the others only the number is known.
 constexpr std::size_t kReasons = 4;
 
-std::vector<int> ranks_in(std::span<const std::uint64_t> words) {
-  std::vector<int> ranks;
+void add_ranks_in(std::span<const std::uint64_t> words, std::vector<int>& ranks) {
   for (std::size_t i = 0; i < words.size(); ++i)
     for (std::uint64_t bits = words[i]; bits != 0; bits &= bits - 1)
       ranks.push_back(static_cast<int>(64 * i) + std::countr_zero(bits));
-  return ranks;
 }
 
 // The last beat, and the bytes that follow it: the artifact, or the error.
@@ -89,7 +87,7 @@ Action Protocol::reduced(std::span<const std::uint64_t> words) {
     learn_leaders(words);
     return assign();
   }
-  failing_ = ranks_in(words);
+  add_ranks_in(words, failing_);
   return failing_.empty() ? shared() : next_reason();
 }
 
@@ -117,11 +115,14 @@ Action Protocol::agreed() {
 }
 
 // ---- errors of single ranks become everybody's ---------------------------------------------------------------------
+// After the reduction only a rank whose error the others wait for may lack memory: the others end without the rest.
 
 Action Protocol::share(Sharing what, std::optional<Error> mine) {
   step_ = Step::kErrors;
   sharing_ = what;
   mine_ = std::move(mine);
+  failing_.reserve(static_cast<std::size_t>(ranks_.size));
+  reasons_.reserve(kReasons);
   Words failing((static_cast<std::size_t>(ranks_.size) + 63) / 64);
   const auto own = static_cast<std::size_t>(ranks_.rank);
   if (mine_) failing[own / 64] |= std::uint64_t{1} << (own % 64);
@@ -129,8 +130,12 @@ Action Protocol::share(Sharing what, std::optional<Error> mine) {
 }
 
 Action Protocol::next_reason() {
-  if (reasons_.size() == std::min(failing_.size(), kReasons))
-    return finish(join_errors(std::move(failing_), reasons_, ranks_.size));
+  if (reasons_.size() == std::min(failing_.size(), kReasons)) {
+    Failure failure;
+    if (!with_memory([&] { failure = join_errors(failing_, reasons_, ranks_.size); }))
+      failure = {std::move(reasons_.front()), std::move(failing_)};
+    return finish(std::move(failure));
+  }
   const int from = failing_[reasons_.size()];
   return action::Broadcast{from, from == ranks_.rank ? encode(bounded(*mine_)) : std::string(), true};
 }
@@ -143,7 +148,7 @@ Action Protocol::shared() {
     case Sharing::kDifferences:
       return certify(false);
     case Sharing::kFailures:
-      return finish(join_modules(failures_, turns_.front().is_look_up ? 1 : view_.modules.size()));
+      return finish(std::move(failure_));
     case Sharing::kLoads:
       break;
   }
@@ -219,7 +224,10 @@ Action Protocol::start_turn() {
 
 Action Protocol::next_turn() {
   if (++turn_ < turns_.size()) return start_turn();
-  return share(failures_.empty() ? Sharing::kLoads : Sharing::kFailures, std::move(own_error_));
+  if (failures_.empty()) return share(Sharing::kLoads, std::move(own_error_));
+  const std::size_t asked = turns_.front().is_look_up ? 1 : view_.modules.size();
+  if (!with_memory([&] { failure_ = join_modules(failures_, asked); }) && !own_error_) own_error_ = out_of_memory();
+  return share(Sharing::kFailures, std::move(own_error_));
 }
 
 // The leader's side.
@@ -275,9 +283,12 @@ Action Protocol::done() {
 // The others' side; broadcasts of other steps end here, too.
 Action Protocol::broadcast(std::optional<std::string> bytes) {
   switch (step_) {
-    case Step::kErrors:
-      reasons_.push_back(bytes ? decode_error(*bytes) : no_memory("to receive another rank's error"));
+    case Step::kErrors: {
+      Error reason = out_of_memory();
+      with_memory([&] { reason = bytes ? decode_error(*bytes) : no_memory("to receive another rank's error"); });
+      reasons_.push_back(std::move(reason));
       return next_reason();
+    }
     case Step::kRootsCall:
       if (!bytes) return share(Sharing::kDifferences, no_memory("to receive the root's version of the request"));
       step_ = Step::kComparing;

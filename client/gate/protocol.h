@@ -211,6 +211,7 @@ class Protocol {
   Beat last_;           // of the turn
   std::string result_;  // the leader's, until all have it
   ModuleErrors failures_;
+  std::optional<Failure> failure_;          // out of those
   std::optional<common::Error> own_error_;  // of loading, or of hearing why a turn failed
 };
 

@@ -34,7 +34,11 @@ class SimulatedWorld {
   enum class Start { kReduce, kBroadcast, kSend, kReceive };
 
   explicit SimulatedWorld(int size) {
-    for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<Rank>(Rank{this, rank, 0, {}, {}}));
+    operations_.reserve(kExpected);
+    for (int rank = 0; rank < size; ++rank) {
+      ranks_.push_back(std::make_unique<Rank>(Rank{this, rank, 0, {}, {}}));
+      ranks_.back()->receive.reserve(kExpected);
+    }
   }
 
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -127,6 +131,8 @@ class SimulatedWorld {
     bool is_ready = false;
     std::string data;  // the OR so far, or the root's bytes
   };
+  // So many operations take no memory of the rank that starts them first, which may have none.
+  static constexpr std::size_t kExpected = 1024;
   static constexpr std::uint64_t kCollective = 0;  // jitc_pending: the index, and of what
   static constexpr std::uint64_t kMessage = 1;
   // From one rank to another.
