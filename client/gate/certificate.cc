@@ -13,6 +13,7 @@ constexpr std::uint64_t kErrors = (std::uint64_t{1} << kPatienceAt) - 1 - kStric
 constexpr std::size_t kDigestWords = 4;
 constexpr std::size_t kDigestAt = 3;
 constexpr std::size_t kComplementAt = kDigestAt + kDigestWords;
+constexpr std::size_t kHeldAt = kComplementAt + kDigestWords;
 
 // The lowest bit of such bits is the least patience.
 std::uint64_t patience_bit(std::chrono::milliseconds patience) {
@@ -32,6 +33,10 @@ CertificateWords Certificate::words() const {
   if (error) return words;
   std::memcpy(&words[kDigestAt], call.bytes.data(), call.bytes.size());
   for (std::size_t i = 0; i < kDigestWords; ++i) words[kComplementAt + i] = ~words[kDigestAt + i];
+  if (held) {
+    words[kHeldAt] = *held;
+    words[kHeldAt + 1] = ~*held;
+  }
   return words;
 }
 
@@ -46,7 +51,7 @@ common::Digest numbered(common::Digest call, std::uint64_t sequence) {
 
 Verdict judge(const CertificateWords& combined) {
   Verdict verdict;
-  verdict.someone_needs = combined[0];
+  verdict.someone_needs = combined[kHeldAt] & combined[kHeldAt + 1] ? ~std::uint64_t{0} : combined[0];
   verdict.someone_is_strict = combined[1] & kStrict;
   verdict.someone_failed = (combined[1] & kErrors) != 0;
   if (const std::uint64_t classes = combined[1] >> kPatienceAt)

@@ -130,7 +130,7 @@ Outcome<std::vector<Delivery>> Gate::compile_all(std::span<Demand> demands) {
 Outcome<std::vector<Delivery>> Gate::take_part(std::span<Demand> demands) {
   Local local = local_step(demands);
   const Ranks ranks{collectives_.rank(), collectives_.size(), options_.node, milliseconds_of(options_.pacing.silence)};
-  View view = std::move(local.view);
+  View view = take_view(local);
   Run run{std::move(local), Protocol(ranks, std::move(view), std::move(leaders_)),
           LeaderWork(services_.store, services_.compiler)};
   Outcome<void> done = perform_all(run);
@@ -251,6 +251,13 @@ Gate::Local Gate::look_into_table(std::vector<Call> calls) {
   return local;
 }
 
+// With the keys of what is held.
+View Gate::take_view(Local& local) {
+  for (std::size_t i = 0; i < local.view.modules.size(); ++i)
+    if (const auto& module = local.wanted[i].module) local.view.modules[i].key = module->key();
+  return std::move(local.view);
+}
+
 // The root's calls, looked up, in place of this rank's; or how they differ.
 Result<View> Gate::adopt(Local& local, const action::Compare& compare) {
   try {
@@ -262,7 +269,7 @@ Result<View> Gate::adopt(Local& local, const action::Compare& compare) {
     adopted.sources = std::move(local.sources);  // the root's makes the code of the root's request
     adopted.deliveries = std::move(local.deliveries);
     local = std::move(adopted);
-    return std::move(local.view);
+    return take_view(local);
   } catch (const std::bad_alloc&) {
     return std::unexpected(no_memory("for the root's version of the request", {}));
   }

@@ -135,6 +135,7 @@ class Gate {
   Local failed_locally(common::Error error);
   Local look_into_table(std::vector<Call> calls);
   const common::Digest& digest_of(const Call& call, std::size_t place);
+  static View take_view(Local& local);
   common::Result<View> adopt(Local& local, const action::Compare& compare);
   static void deliver(Local& local);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <numeric>
 #include <unordered_set>
 
 namespace jitc::gate {
@@ -71,6 +72,7 @@ Action Protocol::certify(bool is_arrival) {
     for (std::size_t i = 0; i < view_.modules.size(); ++i)
       if (!view_.modules[i].is_held) certificate.needs |= need_bit(i);
     certificate.call = view_.call;
+    if (certificate.needs == 0) certificate.held = held_beside(0);
   }
   const CertificateWords words = certificate.words();
   return action::Reduce{Words(words.begin(), words.end()), is_arrival};
@@ -82,6 +84,13 @@ Action Protocol::reduced(std::span<const std::uint64_t> words) {
     std::ranges::copy(words, combined.begin());
     verdict_ = judge(combined);
     return judged();
+  }
+  if (step_ == Step::kHeld) {
+    if (words[0] & words[1]) {
+      needed_.resize(view_.modules.size());
+      std::iota(needed_.begin(), needed_.end(), 0);
+    }
+    return start_turns();
   }
   if (step_ == Step::kNodes) {
     learn_leaders(words);
@@ -157,9 +166,24 @@ Action Protocol::shared() {
 
 // ---- step 2: turns ------------------------------------------------------------------------------------------------
 
+// What this rank holds of the modules whose need bits are not set.
+std::uint64_t Protocol::held_beside(std::uint64_t needs) const {
+  std::uint64_t held = 0;
+  for (std::size_t i = 0; i < view_.modules.size(); ++i)
+    if (!(needs & need_bit(i))) held = held_bits(held, view_.modules[i].key);
+  return held;
+}
+
 Action Protocol::hand_off() {
   for (std::size_t i = 0; i < view_.modules.size(); ++i)
     if (verdict_.someone_needs & need_bit(i)) needed_.push_back(i);
+  if (needed_.size() == view_.modules.size()) return start_turns();
+  step_ = Step::kHeld;  // the others are held by all ranks, but is it the same code?
+  const std::uint64_t held = held_beside(verdict_.someone_needs);
+  return action::Reduce{{held, ~held}};
+}
+
+Action Protocol::start_turns() {
   const bool is_one = needed_.size() == 1;
   turns_ = {Turn{0, needed_.front(), !is_one}};
   if (!is_root()) return start_turn();
@@ -366,6 +390,8 @@ std::string Protocol::waits_for() const {
       return sharing_ == Sharing::kFailures ? "for all ranks to hear of the failure of" : "for all ranks to load";
     case Step::kRootsCall:
       return "for the root's version of";
+    case Step::kHeld:
+      return "for all ranks to say what they hold of";
     case Step::kNodes:
       return "for all ranks to say where they are in";
     case Step::kAwaiting:

@@ -7,7 +7,8 @@
 //   1  certificate: one OR over a few words, after which all ranks take the same branch by construction
 //      - a rank could not make its request: the failing ranks' errors become everybody's failure
 //      - the requests differ: everybody gets the root's; differing ranks say how, or adopt it and step 1 is repeated
-//      - nobody needs a module: done
+//      - nobody needs a module, and all hold the same code: done
+//      - some need some modules: one more OR tells whether all hold the same code for the rest
 //   2  turns: the leader of the turn gets something while it sends a beat each second; then the bytes. One
 //      module is one turn, the root's. Several begin with the root's look into the store; then each module has its
 //      turn, led by the root if it was found or its code depends on the node, else by the first rank of some node,
@@ -49,6 +50,7 @@ struct View {
     std::string name;
     bool is_held = false;
     bool is_of_a_node = false;  // its code depends on the node that makes it
+    common::Digest key;         // of the artifact, if it is held
   };
   std::optional<common::Error> error;  // it could not make its request; the next two are empty then
   std::vector<Wanted> modules;         // at least one, each once
@@ -148,6 +150,7 @@ class Protocol {
     kErrors,  // which ranks have one, and then the first few
     kRootsCall,
     kComparing,
+    kHeld,
     kNodes,
     kBeginning,
     kAwaiting,
@@ -177,7 +180,9 @@ class Protocol {
   Action share(Sharing what, std::optional<common::Error> mine);
   Action next_reason();
   Action shared();
+  std::uint64_t held_beside(std::uint64_t needs) const;
   Action hand_off();
+  Action start_turns();
   Action begin_work(Work work, std::vector<std::size_t> modules);
   bool may_be_dealt(std::size_t place) const;
   Action deal();

@@ -19,6 +19,7 @@ namespace jitc::testing {
 struct Behaviour {
   std::string name;
   std::vector<bool> holds = {false};  // by module of the call
+  std::uint8_t code = 0;              // ranks with other numbers hold unlike code
   bool has_request = true;
   int call = 0;              // ranks with other numbers differ
   bool is_adoptable = true;  // the difference is one of text or manifest, not a skipped call
@@ -70,7 +71,7 @@ struct ExploredRank {
   std::vector<std::size_t> looking_up;  // modules that the store is asked for by it
   std::vector<std::size_t> found;       // by an order to look up alone
   std::vector<std::size_t> ordered;     // modules whose compile has begun, or begins when the store has none
-  std::string modules;                  // what was loaded, in order
+  std::vector<common::Digest> modules;  // the keys of what it has
   bool has_no_daemon = false;           // and has said so
   std::optional<std::string> outcome;
   bool is_success = false;
@@ -86,8 +87,22 @@ struct ExploredRank {
     }
     view.call.bytes[0] = static_cast<std::uint8_t>(call + 1);
     for (std::size_t i = 0; i < behaviour.holds.size(); ++i)
-      view.modules.push_back({"module" + std::to_string(i), behaviour.holds[i], setting.is_native[i]});
+      view.modules.push_back({"module" + std::to_string(i), behaviour.holds[i], setting.is_native[i],
+                              behaviour.holds[i] ? held_key(behaviour, i) : common::Digest()});
     return view;
+  }
+
+  static common::Digest held_key(const Behaviour& behaviour, std::size_t module) {
+    common::Digest key;
+    key.bytes = {static_cast<std::uint8_t>(module + 1), 0, static_cast<std::uint8_t>(gate::Origin::kRank),
+                 static_cast<std::uint8_t>(behaviour.isa), behaviour.code};
+    return key;
+  }
+
+  // As the call begins.
+  void take_held() {
+    for (std::size_t i = 0; i < behaviour->holds.size(); ++i)
+      modules.push_back(behaviour->holds[i] ? held_key(*behaviour, i) : common::Digest());
   }
 
   // What the action does at once: operations start, work begins, a result is there.
@@ -169,7 +184,8 @@ struct ExploredRank {
   }
   void start(const gate::action::Finish& finish) {
     is_success = !finish.failure;
-    outcome = "modules " + modules;
+    outcome = "modules";
+    for (const common::Digest& key : modules) *outcome += " " + key.hex().substr(0, 10);
     if (!finish.failure) return;
     outcome = common::to_json(finish.failure->error);
     for (const int failing : finish.failure->ranks) *outcome += " " + std::to_string(failing);
@@ -177,7 +193,7 @@ struct ExploredRank {
 
   std::optional<common::Error> load(const gate::action::Load& todo) {
     const common::IsaMask needed = todo.last.key.bytes[3];
-    if (!behaviour->holds[todo.module]) {
+    if (modules[todo.module] != todo.last.key) {
       if (needed & ~behaviour->isa) {
         if (!setting->is_native[todo.module]) fault = "gets code that its CPU cannot run";
         return common::Error{common::ErrorKind::kRefused, "made for another CPU", {}, {}};
@@ -185,7 +201,7 @@ struct ExploredRank {
       if (!behaviour->can_load || !todo.bytes)
         return common::Error{common::ErrorKind::kNotLoaded, "cannot load", {}, {}};
     }
-    modules += todo.last.key.hex().substr(0, 8) + " ";
+    modules[todo.module] = todo.last.key;
     return {};
   }
 
@@ -195,11 +211,15 @@ struct ExploredRank {
   gate::Obtained artifact(gate::Origin origin, std::size_t module) const {
     gate::Obtained obtained;
     obtained.origin = origin;
+    obtained.bytes = "artifact";
+    if (origin == gate::Origin::kRank) {
+      obtained.key = held_key(*behaviour, module);
+      return obtained;
+    }
     obtained.key.bytes[0] = static_cast<std::uint8_t>(module + 1);
     obtained.key.bytes[1] = static_cast<std::uint8_t>(rank + 1);
     obtained.key.bytes[2] = static_cast<std::uint8_t>(origin);
     obtained.key.bytes[3] = static_cast<std::uint8_t>(setting->is_native[module] ? behaviour->isa : common_isa);
-    obtained.bytes = "artifact";
     return obtained;
   }
 

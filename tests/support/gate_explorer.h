@@ -117,9 +117,10 @@ class GateExplorer {
     const gate::Ranks ranks{static_cast<int>(rank), static_cast<int>(size_), how.node};
     Machine machine(ranks, ExploredRank<Machine>::view_of(how, setting_, how.call), known);
     gate::Action action = machine.begin();
-    const std::uint32_t made =
-        add({{.rank = rank, .behaviour = &how, .setting = &setting_, .machine = std::move(machine), .action = {}}, {}},
-            std::move(action));
+    Node first{{.rank = rank, .behaviour = &how, .setting = &setting_, .machine = std::move(machine), .action = {}},
+               {}};
+    first.take_held();
+    const std::uint32_t made = add(std::move(first), std::move(action));
     first_.emplace(key, made);
     return made;
   }
@@ -304,7 +305,8 @@ class GateExplorer {
   bool is_warm(const World& world) const {
     for (std::size_t rank = 0; rank < size_; ++rank) {
       const Node& self = node(world, rank);
-      if (!self.is_success || self.behaviour->call != 0 || std::ranges::count(self.behaviour->holds, false) > 0)
+      if (!self.is_success || self.behaviour->call != 0 || std::ranges::count(self.behaviour->holds, false) > 0 ||
+          self.behaviour->code != node(world, 0).behaviour->code)
         return false;
     }
     return true;

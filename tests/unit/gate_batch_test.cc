@@ -130,6 +130,19 @@ TEST_P(GateBatch, WhatIsAskedForTwiceIsCompiledOnce) {
   EXPECT_EQ(all.front()->at(0).module, all.front()->at(2).module);
 }
 
+// One module is new; of the other, which all hold, one rank has another artifact.
+TEST_P(GateBatch, UnlikeCodeTravelsBesideWhatSomeoneNeeds) {
+  if (GetParam() == 1) GTEST_SKIP() << "one rank has no other to differ from";
+  GateWorld world(GetParam());
+  const auto held = compile_all(world, {"a"});
+  const common::Digest key = common::sha256("compiled for the last rank");
+  const auto own = loader::Module::load(testing::make_artifact("answer", key), &key, {0xf, {}});
+  ASSERT_TRUE(own) << common::to_line(own.error());
+  world.rank(GetParam() - 1).modules.insert(key_of(request_named("a")), *own);
+  expect_all(compile_all(world, {"a", "b"}), {"a", "b"}, {Origin::kRank, kNew});
+  EXPECT_EQ(world.compiles(), 2);
+}
+
 TEST_P(GateBatch, OnlyWhatSomeoneNeedsTravels) {
   GateWorld world(GetParam());
   const auto held = compile_all(world, {"b", "c"});

@@ -39,6 +39,7 @@ std::vector<Behaviour> all_behaviours(bool is_strict) {
       {.name = "has another manifest", .holds = {true}, .call = 2},
       {.name = "skipped a call", .call = 3, .is_adoptable = false},
       {.name = "stops", .may_stop = true},
+      {.name = "has other code", .holds = {true}, .code = 1},
   };
   for (Behaviour& one : all) one.is_strict = is_strict;
   if (!is_strict) all.push_back({.name = "adopts nothing", .is_strict = true});
@@ -121,6 +122,9 @@ std::vector<Behaviour> batch_behaviours() {
   }
   all.push_back({.name = "cannot load", .holds = {false, false}, .can_load = false, .node = 2});
   all.push_back({.name = "has no memory", .holds = {false, false}, .has_memory = false, .node = 2});
+  all.push_back({.name = "has both", .holds = {true, true}, .node = 2});
+  all.push_back({.name = "has other code for both", .holds = {true, true}, .code = 1, .node = 2});
+  all.push_back({.name = "has other code for the first", .holds = {true, false}, .code = 1, .node = 2});
   all.push_back({.name = "has other texts", .holds = {false, false}, .call = 1, .node = 2});
   return all;
 }
@@ -307,6 +311,25 @@ struct ForgetsLeaders : Protocol {
   bool is_root;
 };
 
+// Whoever has a module for the request is content with it.
+struct TrustsWhatIsHeld : Protocol {
+  TrustsWhatIsHeld(const Ranks& ranks, View view, const std::vector<int>& leaders)
+      : Protocol(ranks, without_keys(std::move(view)), leaders) {}
+  static View without_keys(View view) {
+    for (View::Wanted& one : view.modules) one.key = {};
+    return view;
+  }
+};
+
+// The same with what all hold while some need something else.
+struct TrustsWhatIsHeldBeside : Protocol {
+  using Protocol::Protocol;
+  Action reduced(std::span<const std::uint64_t> words) {
+    return Protocol::reduced(waits_for().ends_with("what they hold of") ? Words{0, 0}
+                                                                        : Words(words.begin(), words.end()));
+  }
+};
+
 TEST(WrongGate, BehindARankLocalBeliefIsADeadlock) {
   EXPECT_THAT(violation_of<AsksItselfFirst>(), HasSubstr("deadlock"));
 }
@@ -323,6 +346,10 @@ TEST(WrongGate, ThatKeepsALoadErrorIsADeadlock) {
 
 TEST(WrongGate, WithoutASecondCertificateHasTwoOutcomes) {
   EXPECT_THAT(violation_of<TrustsThatAllLoad>(), HasSubstr("two outcomes"));
+}
+
+TEST(WrongGate, ThatHoldsByRequestAloneHasTwoOutcomes) {
+  EXPECT_THAT(violation_of<TrustsWhatIsHeld>(), HasSubstr("two outcomes"));
 }
 
 TEST(WrongGate, WhereEverybodyIsRootIsAMismatch) { EXPECT_NE(violation_of<EverybodyCompiles>(), ""); }
@@ -350,6 +377,10 @@ TEST(WrongGate, WhereALeaderKnowsItsOwnCpuAloneGivesCodeThatCannotRun) {
   EXPECT_THAT(
       violation_in_batch<ChangesOrders<OrdersForItself>>(mixed_behaviours(), {.is_native = {false, true, false}}),
       HasSubstr("its CPU cannot run"));
+}
+
+TEST(WrongGate, ThatHoldsByRequestWhereOthersNeedSomethingHasTwoOutcomes) {
+  EXPECT_THAT(violation_in_batch<TrustsWhatIsHeldBeside>(batch_behaviours(), kTwoModules), HasSubstr("two outcomes"));
 }
 
 TEST(WrongGate, WhereNativeCodeIsDealtIsNotTheRoots) {

@@ -67,6 +67,26 @@ TEST(Certificate, RankWithAnErrorDoesNotMakeOthersDiffer) {
   EXPECT_TRUE(verdict.someone_failed);
 }
 
+// What is held counts on ranks that need nothing.
+TEST(Certificate, UnlikeCodeIsNeededByAll) {
+  const auto holds = [](const std::vector<std::string>& keys) {
+    Certificate one = certificate(false, "a");
+    one.needs = 0;
+    one.held = 0;
+    for (const std::string& key : keys) one.held = held_bits(*one.held, common::sha256(key));
+    return one;
+  };
+  Certificate needs = certificate(true, "a");
+  needs.needs = need_bit(1);
+  Certificate failed = holds({"c"});
+  failed.error = ErrorKind::kUsage;
+  EXPECT_EQ(judge(combine({holds({"a", "b"}), holds({"a", "b"})})).someone_needs, 0U);
+  EXPECT_EQ(judge(combine({holds({"a", "b"}), needs, holds({"a", "b"})})).someone_needs, need_bit(1));
+  EXPECT_EQ(judge(combine({holds({"a", "b"}), failed})).someone_needs, 0U);
+  for (const auto& other : {holds({"a", "c"}), holds({"b", "a"}), holds({"c", "b"})})
+    EXPECT_EQ(judge(combine({holds({"a", "b"}), needs, other})).someone_needs, ~std::uint64_t{0});
+}
+
 TEST(Certificate, LeastPatienceIsToldRoundedDown) {
   using std::chrono::milliseconds;
   const auto least = [](const std::vector<std::int64_t>& all) {

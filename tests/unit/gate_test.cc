@@ -38,6 +38,29 @@ TEST_P(GateOfSize, WarmCallIsOneReductionAndNothingElse) {
   for (std::size_t i = 0; i < warm.size(); ++i) EXPECT_EQ(warm[i]->module, cold[i]->module);
 }
 
+// Each rank alone had it compiled before, where compilers or CPUs differ: the same request, and another artifact.
+TEST_P(GateOfSize, RanksThatHoldUnlikeCodeGetTheRoots) {
+  if (GetParam() == 1) GTEST_SKIP() << "one rank has no other to differ from";
+  GateWorld world(GetParam());
+  const common::Request request = request_for(kSource);
+  std::vector<std::shared_ptr<loader::Module>> held;
+  for (int rank = 0; rank < GetParam(); ++rank) {
+    const common::Digest key = common::sha256("compiled for rank " + std::to_string(rank == 0 ? 0 : 1));
+    auto module = loader::Module::load(testing::make_artifact("answer", key), &key, {0xf, {}});
+    ASSERT_TRUE(module) << common::to_line(module.error());
+    world.rank(rank).modules.insert(common::request_digest(request), held.emplace_back(std::move(*module)));
+  }
+  const auto outcomes = world.compile(request);
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(outcomes, Origin::kRank));
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome->module->key(), held.front()->key());
+  EXPECT_EQ(outcomes.front()->module, held.front());
+  EXPECT_EQ(world.compiles() + world.lookups(), 0);
+
+  const std::size_t before = world.world().operations();
+  ASSERT_NO_FATAL_FAILURE(expect_delivered(world.compile(request), Origin::kMemory));
+  EXPECT_EQ(world.world().operations(), before + 1);
+}
+
 TEST_P(GateOfSize, StoreHitOnTheRootCompilesNothing) {
   GateWorld world(GetParam());
   world.rank(0).store.has_it = true;
