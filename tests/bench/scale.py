@@ -54,7 +54,7 @@ class Parameters:
     compile_memory: float = parameter(0.4, "GiB", GIB, "one compiler: 0.06 to 1.3")
     load_seconds: float = parameter(0.1, "ms", MS, "verify and load from memory (docs/performance.md, direct hit)")
     # What jitc does; the tests hold these against the source and against strace.
-    certificate_words: int = parameter(11, "", 1,
+    certificate_words: int = parameter(13, "", 1,
                                        "64-bit words of the first certificate; the second has one bit a rank")
     beat_bytes: int = parameter(104, "B", 1, "one beat")
     yielding: float = parameter(1, "ms", MS, "for which a waiting rank yields before it sleeps")
