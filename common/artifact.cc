@@ -1,8 +1,10 @@
 #include "common/artifact.h"
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace jitc::common {
 namespace {
@@ -38,53 +40,115 @@ std::unexpected<Error> corrupt(std::string message) {
   return fail(ErrorKind::kCorrupt, std::move(message), "artifact", "it is removed and built again on the next request");
 }
 
-nlohmann::json functions_json(const std::vector<ExportedFunction>& functions) {
+// Every field by its name in the file.
+template <class M, class Visit>
+void visit_fields(M& manifest, Visit visit) {
+  visit("key", manifest.key);
+  visit("request", manifest.request);
+  visit("name", manifest.name);
+  visit("origin_digest", manifest.origin_digest);
+  visit("compiler", manifest.compiler);
+  visit("compiler_wish", manifest.compiler_wish);
+  visit("compiler_identity", manifest.compiler_identity);
+  visit("triple", manifest.triple);
+  visit("isa", manifest.isa);
+  visit("isa_wish", manifest.isa_wish);
+  visit("abi_tag", manifest.abi_tag);
+  visit("share", manifest.share);
+  visit("cse", manifest.cse);
+  visit("emitter_version", manifest.emitter_version);
+  visit("exact_flags", manifest.exact_flags);
+  visit("headers", manifest.headers);
+  visit("includes", manifest.includes);
+  visit("origin_bytes", manifest.origin_bytes);
+  visit("code_bytes", manifest.code_bytes);
+  visit("calls", manifest.calls);
+  visit("largest_function", manifest.largest_function);
+  visit("nesting", manifest.nesting);
+  visit("flags", manifest.flags);
+  visit("flags_used", manifest.flags_used);
+  visit("rungs", manifest.rungs);
+  visit("functions", manifest.functions);
+  visit("compile_seconds", manifest.compile_seconds);
+  visit("peak_bytes", manifest.peak_bytes);
+  visit("predicted_bytes", manifest.predicted_bytes);
+  visit("attempts", manifest.attempts);
+  visit("log", manifest.log);
+  visit("created", manifest.created);
+}
+
+template <class T>
+nlohmann::json json_of(const T& value) {
+  return value;
+}
+
+nlohmann::json json_of(const std::vector<ExportedFunction>& functions) {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& function : functions) list.push_back({{"name", function.name}, {"signature", function.signature}});
   return list;
 }
 
-template <class T>
-void read(const nlohmann::json& object, const char* key, T& value) {
-  const auto it = object.find(key);
-  if (it == object.end()) return;
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (it->is_string()) value = it->get<std::string>();
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    if (it->is_number()) value = it->get<T>();
-  } else if (it->is_array()) {
-    for (const auto& item : *it)
-      if (item.is_string()) value.push_back(item.get<std::string>());
-  }
+nlohmann::json json_of(const std::vector<HeaderDigest>& headers) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& header : headers) list.push_back({{"name", header.name}, {"digest", header.digest}});
+  return list;
 }
+
+// False, and the value as it was, for another type and for a number that does not fit.
+struct Reader {
+  static bool read(const nlohmann::json& item, std::string& value) {
+    if (item.is_string()) value = item.get<std::string>();
+    return item.is_string();
+  }
+
+  static bool read(const nlohmann::json& item, bool& value) {
+    if (item.is_boolean()) value = item.get<bool>();
+    return item.is_boolean();
+  }
+
+  static bool read(const nlohmann::json& item, double& value) {
+    if (item.is_number()) value = item.get<double>();
+    return item.is_number();
+  }
+
+  template <std::unsigned_integral Number>
+  static bool read(const nlohmann::json& item, Number& value) {
+    if (!item.is_number_unsigned() || !std::in_range<Number>(item.get<std::uint64_t>())) return false;
+    value = static_cast<Number>(item.get<std::uint64_t>());
+    return true;
+  }
+
+  static bool read(const nlohmann::json& item, ExportedFunction& function) {
+    member(item, "name", function.name);
+    member(item, "signature", function.signature);
+    return item.is_object();
+  }
+
+  static bool read(const nlohmann::json& item, HeaderDigest& header) {
+    member(item, "name", header.name);
+    member(item, "digest", header.digest);
+    return item.is_object();
+  }
+
+  template <class T>
+  static bool read(const nlohmann::json& item, std::vector<T>& list) {
+    if (!item.is_array()) return false;
+    for (const auto& element : item)
+      if (T value; read(element, value)) list.push_back(std::move(value));
+    return true;
+  }
+
+  template <class T>
+  static void member(const nlohmann::json& object, const char* name, T& value) {
+    if (const auto it = object.find(name); it != object.end()) read(*it, value);
+  }
+};
 
 }  // namespace
 
 std::string to_json(const Manifest& manifest) {
-  const nlohmann::json object = {{"key", manifest.key},
-                                 {"request", manifest.request},
-                                 {"name", manifest.name},
-                                 {"compiler", manifest.compiler},
-                                 {"compiler_identity", manifest.compiler_identity},
-                                 {"triple", manifest.triple},
-                                 {"isa", manifest.isa},
-                                 {"abi_tag", manifest.abi_tag},
-                                 {"share", manifest.share},
-                                 {"origin_bytes", manifest.origin_bytes},
-                                 {"code_bytes", manifest.code_bytes},
-                                 {"calls", manifest.calls},
-                                 {"largest_function", manifest.largest_function},
-                                 {"nesting", manifest.nesting},
-                                 {"flags", manifest.flags},
-                                 {"flags_used", manifest.flags_used},
-                                 {"rungs", manifest.rungs},
-                                 {"functions", functions_json(manifest.functions)},
-                                 {"compile_seconds", manifest.compile_seconds},
-                                 {"peak_bytes", manifest.peak_bytes},
-                                 {"predicted_bytes", manifest.predicted_bytes},
-                                 {"attempts", manifest.attempts},
-                                 {"log", manifest.log},
-                                 {"created", manifest.created}};
+  nlohmann::json object;
+  visit_fields(manifest, [&object](const char* name, const auto& value) { object[name] = json_of(value); });
   return object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -92,38 +156,7 @@ Result<Manifest> manifest_from_json(std::string_view text) {
   const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return corrupt("its manifest is not JSON");
   Manifest manifest;
-  read(object, "key", manifest.key);
-  read(object, "request", manifest.request);
-  read(object, "name", manifest.name);
-  read(object, "compiler", manifest.compiler);
-  read(object, "compiler_identity", manifest.compiler_identity);
-  read(object, "triple", manifest.triple);
-  read(object, "isa", manifest.isa);
-  read(object, "abi_tag", manifest.abi_tag);
-  read(object, "share", manifest.share);
-  read(object, "origin_bytes", manifest.origin_bytes);
-  read(object, "code_bytes", manifest.code_bytes);
-  read(object, "calls", manifest.calls);
-  read(object, "largest_function", manifest.largest_function);
-  read(object, "nesting", manifest.nesting);
-  read(object, "flags", manifest.flags);
-  read(object, "flags_used", manifest.flags_used);
-  read(object, "rungs", manifest.rungs);
-  if (const auto functions = object.find("functions"); functions != object.end() && functions->is_array())
-    for (const auto& item : *functions) {
-      ExportedFunction function;
-      if (item.is_object()) {
-        read(item, "name", function.name);
-        read(item, "signature", function.signature);
-      }
-      manifest.functions.push_back(std::move(function));
-    }
-  read(object, "compile_seconds", manifest.compile_seconds);
-  read(object, "peak_bytes", manifest.peak_bytes);
-  read(object, "predicted_bytes", manifest.predicted_bytes);
-  read(object, "attempts", manifest.attempts);
-  read(object, "log", manifest.log);
-  read(object, "created", manifest.created);
+  visit_fields(manifest, [&object](const char* name, auto& value) { Reader::member(object, name, value); });
   return manifest;
 }
 

@@ -1,4 +1,4 @@
-// The artifact file: one file, never two.
+// The artifact file: one file, never two. docs/formats.md has every field of it, and what makes a new version.
 //
 //   ELF shared object      elf_size bytes, offset 0; ld.so ignores what follows
 //   manifest               manifest_size bytes of JSON text, for people and tools
@@ -34,16 +34,28 @@ struct ExportedFunction {
   std::string signature;
 };
 
+struct HeaderDigest {
+  std::string name;
+  std::string digest;  // text_digest(), 64 hex digits
+};
+
+// What a file does not say, or says in another type, keeps its default: readers take manifests of every version.
 struct Manifest {
-  std::string key;      // 64 hex digits
-  std::string request;  // request digest, 64 hex digits
-  std::string name;     // the first caller's name for it
-  std::string compiler;
+  std::string key;                      // 64 hex digits
+  std::string request;                  // request digest, 64 hex digits
+  std::string name;                     // the first caller's name for it
+  std::string origin_digest;            // text_digest() of the text that the request digest is over, 64 hex digits
+  std::string compiler, compiler_wish;  // its name; as the request says
   std::string compiler_identity;
   std::string triple;
   std::string isa;
+  std::string isa_wish;
   std::string abi_tag;
-  std::string share;                   // the setting
+  std::string share, cse;  // the settings
+  std::uint32_t emitter_version = 0;
+  bool exact_flags = false;
+  std::vector<HeaderDigest> headers;   // that travelled with the request
+  std::string includes;                // digest over the include roots, 64 hex digits; empty: there were none
   std::uint64_t origin_bytes = 0;      // of the text that the request digest is over
   std::uint64_t code_bytes = 0;        // of the text made of it that was compiled; 0: the former was
   std::uint64_t calls = 0;             // what the scan of that text counted (common/flags.h), for predictions

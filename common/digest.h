@@ -1,4 +1,6 @@
-// SHA-256 over length-prefixed, typed fields: no two different field lists give the same bytes.
+// SHA-256 over length-prefixed, typed fields: no two different field lists give the same bytes. A field is one byte for
+// its type (d domain, t text, n number, h digest, l list), the name's length, the name, the value's length, the value;
+// lengths, numbers and counts are 8 bytes, little endian. docs/formats.md has the lists of fields.
 #pragma once
 
 #include <array>

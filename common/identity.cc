@@ -202,13 +202,12 @@ Result<ResolvedRequest> resolve(const Request& request, const Identity& identity
   }
   resolved.isa_needed |= *needed;
   // Any source may include from the roots, so that their contents are in every key while there are roots.
-  std::optional<Digest> includes;
   if (!identity.include_roots.empty()) {
     Hasher hasher("jitc include roots 1");
     for (const auto& [path, digest] : identity.include_roots) hasher.text("root", digest);
-    includes = hasher.finish();
+    resolved.includes = hasher.finish();
   }
-  resolved.key = artifact_key(resolved.request, resolved.compiler, resolved.target, includes);
+  resolved.key = artifact_key(resolved.request, resolved.compiler, resolved.target, resolved.includes);
   return resolved;
 }
 

@@ -1,5 +1,6 @@
 // The identity file: what the daemon tells those who never ask it. With it the root and the command compute artifact
 // keys and read the store without any RPC. Written atomically (temp file, rename) into the runtime directory.
+// docs/formats.md has its members.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +56,7 @@ struct ResolvedRequest {
   Digest key;
   CompilerIdentity compiler;
   Target target;
+  std::optional<Digest> includes;  // over the include roots, when there are any
   IsaMask isa_needed = 0;
 };
 Result<ResolvedRequest> resolve(const Request& request, const Identity& identity);

@@ -102,6 +102,10 @@ Digest request_digest(const Request& request) {
   return hasher.finish();
 }
 
+Digest text_digest(std::string_view text) {
+  return text.find("\r\n") == std::string_view::npos ? sha256(text) : sha256(with_unix_line_ends(text));
+}
+
 bool fall_back_to_origin(Request& request, const Error& error) {
   if (error.kind != ErrorKind::kInvalidSource || request.code.empty()) return false;
   request.code.clear();

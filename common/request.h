@@ -46,7 +46,11 @@ struct Request {
   std::string_view text() const { return code.empty() ? std::string_view(origin) : std::string_view(code); }
 };
 
+// Over typed, length-prefixed fields in a fixed order: docs/formats.md has every byte.
 Digest request_digest(const Request& request);
+
+// SHA-256 of a text as it counts in the request digest: CRLF is LF. Names a text in manifests.
+Digest text_digest(std::string_view text);
 
 // For a source text whose `code` the compiler refused: leaves `code` out, so that the text is compiled as given, and
 // passes the cache by, since the daemon remembers that the key fails. The diagnostics are then those of the caller's

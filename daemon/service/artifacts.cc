@@ -26,22 +26,32 @@ std::string now_utc() {
 
 common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& compiled, const CompileFacts& facts) {
   const common::ResolvedRequest& resolved = prepared.resolved;
+  const common::Request& request = prepared.request;
   common::Manifest manifest;
   manifest.key = resolved.key.hex();
   manifest.request = resolved.request.hex();
-  manifest.name = prepared.request.name;
+  manifest.name = request.name;
+  manifest.origin_digest = common::text_digest(request.origin).hex();
   manifest.compiler = resolved.compiler.name;
+  manifest.compiler_wish = request.compiler;
   manifest.compiler_identity = resolved.compiler.identity;
   manifest.triple = resolved.target.triple;
   manifest.isa = resolved.target.isa;
-  manifest.abi_tag = prepared.request.abi_tag;
-  manifest.share = prepared.request.share;
-  manifest.origin_bytes = prepared.request.origin.size();
-  manifest.code_bytes = prepared.request.code.size();
+  manifest.isa_wish = request.isa_wish;
+  manifest.abi_tag = request.abi_tag;
+  manifest.share = request.share;
+  manifest.cse = request.cse;
+  manifest.emitter_version = request.emitter_version;
+  manifest.exact_flags = request.exact_flags;
+  for (const auto& header : request.headers)
+    manifest.headers.push_back({header.name, common::text_digest(header.text).hex()});
+  if (resolved.includes) manifest.includes = resolved.includes->hex();
+  manifest.origin_bytes = request.origin.size();
+  manifest.code_bytes = request.code.size();
   manifest.calls = prepared.scan.calls;
   manifest.largest_function = prepared.scan.largest_function;
   manifest.nesting = prepared.scan.nesting;
-  manifest.flags = prepared.request.flags;
+  manifest.flags = request.flags;
   manifest.flags_used = compiled.flags_used;
   manifest.rungs = facts.rungs;
   manifest.functions = compiled.functions;
