@@ -122,11 +122,13 @@ Result<void> write_identity(const std::string& runtime_dir, const Identity& iden
                                  {"store", identity.store},
                                  {"read_only_stores", identity.read_only_stores},
                                  {"include_roots", std::move(roots)}};
+  // What is no UTF-8 (a path, which readers then do not find) must not keep the daemon from serving.
+  const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
   const std::string path = runtime_dir + "/" + kIdentityFile;
   const std::string temporary = path + "." + std::to_string(::getpid());
   const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be written", temporary);
-  if (auto written = write_all(fd.get(), object.dump(1), temporary); !written) return written;
+  if (auto written = write_all(fd.get(), text, temporary); !written) return written;
   if (::rename(temporary.c_str(), path.c_str()) != 0)
     return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be put in place", path);
   return {};

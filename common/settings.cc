@@ -1,9 +1,12 @@
 #include "common/settings.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +16,16 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "common/files.h"
+#include "common/utf8.h"
+
 namespace jitc::common {
 namespace {
 
 using enum SettingType;
+
+// The parser goes down one level of the stack for each part of a dotted name.
+constexpr std::size_t kMostFileBytes = std::size_t{64} << 10;
 
 constexpr auto kTable = std::to_array<SettingInfo>({
     {"runtime_dir", "JITC_RUNTIME_DIR", "--runtime-dir", kText, "", "",
@@ -109,6 +118,8 @@ bool is_choice(std::string_view choices, std::string_view text) {
 
 // What a text must look like; empty when it is right.
 std::string what_is_allowed(const SettingInfo& info, const std::string& text) {
+  // Messages between processes and the daemon's files are, and settings stand in both.
+  if (!is_utf8(text)) return "text in UTF-8";
   switch (info.type) {
     case kText:
     case kList:
@@ -172,10 +183,27 @@ using Values = std::map<std::string, Settings::Value, std::less<>>;
 
 Result<void> set(Values& values, const SettingInfo& info, std::string text, std::string origin) {
   if (const auto allowed = what_is_allowed(info, text); !allowed.empty())
-    return fail(ErrorKind::kUsage, "'" + text + "' (from " + origin + ") is not a value of this setting",
+    return fail(ErrorKind::kUsage, "'" + valid_utf8(text) + "' (from " + origin + ") is not a value of this setting",
                 "setting " + std::string(info.name), "give " + allowed);
   values[std::string(info.name)] = {std::move(text), std::move(origin)};
   return {};
+}
+
+// Not what never ends or waits for a writer.
+Result<std::string> read_settings_file(const std::string& path) {
+  const auto wrong = [&path](std::string what) {
+    return fail(ErrorKind::kUsage, std::move(what), path, "correct the file, or name another one");
+  };
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0)
+    return fail_errno(ErrorKind::kUsage, errno, "the settings file cannot be opened", path);
+  if (!S_ISREG(status.st_mode)) return wrong("the settings file is not a regular file");
+  auto text = read_all(file.get(), path);
+  if (!text) return wrong("the settings file cannot be read: " + text.error().message);
+  if (text->size() > kMostFileBytes)
+    return wrong("the settings file has more than " + std::to_string(kMostFileBytes) + " bytes");
+  return text;
 }
 
 Result<void> read_toml(Values& values, const std::string& path, bool must_exist) {
@@ -184,7 +212,9 @@ Result<void> read_toml(Values& values, const std::string& path, bool must_exist)
     if (!must_exist) return {};
     return fail(ErrorKind::kUsage, "the settings file does not exist", path, "correct JITC_JOB_FILE");
   }
-  const toml::parse_result parsed = toml::parse_file(path);
+  const auto content = read_settings_file(path);
+  if (!content) return std::unexpected(content.error());
+  const toml::parse_result parsed = toml::parse(*content);
   if (!parsed) {
     const auto& where = parsed.error().source().begin;
     return fail(ErrorKind::kUsage, std::string(parsed.error().description()),
@@ -231,6 +261,9 @@ Result<Settings> Settings::load(const std::map<std::string, std::string>& given,
     std::string origin(!giver.empty() ? giver : info->flag.empty() ? info->name : info->flag);
     if (auto done = set(values, *info, text, std::move(origin)); !done) return std::unexpected(done.error());
   }
+  // The default is made of other variables, which nobody has looked at.
+  const Value store = values["store"];
+  if (auto done = set(values, *find("store"), store.text, store.origin); !done) return std::unexpected(done.error());
   return settings;
 }
 

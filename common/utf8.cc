@@ -18,6 +18,12 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   return out_of_range ? 0 : length;
 }
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length)
+    if (length = utf8_length(text, at); length == 0) return false;
+  return true;
+}
+
 std::string valid_utf8(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "common/file_digest.h"
+#include "common/utf8.h"
 #include "daemon/observe/log.h"
 #include "daemon/service/children.h"
 #include "daemon/service/file_tree.h"
@@ -37,7 +38,8 @@ std::string find_on_path(const std::string& name, const std::string& directories
   for (std::size_t begin = 0; begin <= directories.size();) {
     const std::size_t end = std::min(directories.find(':', begin), directories.size());
     const std::string candidate = directories.substr(begin, end - begin) + "/" + name;
-    if (candidate[0] == '/' && is_program(candidate)) return candidate;
+    // The worker is told of it in a message, whose texts are UTF-8.
+    if (candidate[0] == '/' && common::is_utf8(candidate) && is_program(candidate)) return candidate;
     begin = end + 1;
   }
   return {};

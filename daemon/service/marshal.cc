@@ -315,8 +315,8 @@ common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const Hell
   reply.set_pid(identity.pid);
   const auto add = [&reply](const common::CompilerIdentity& compiler) {
     auto* wire = reply.add_compilers();
-    wire->set_name(compiler.name);
-    wire->set_path(compiler.path);
+    wire->set_name(utf8(compiler.name));
+    wire->set_path(utf8(compiler.path));
     wire->set_identity(compiler.identity);
   };
   for (const auto& compiler : identity.compilers) add(compiler);
@@ -325,7 +325,7 @@ common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const Hell
   }
   reply.set_target_triple(identity.triple);
   reply.set_target_isa(identity.native_isa);
-  reply.set_store(identity.store);
+  reply.set_store(utf8(identity.store));
   reply.set_max_compilers(facts.max_compilers);
   reply.set_memory_budget_bytes(facts.memory_budget);
   for (const auto& figure : facts.figures) {

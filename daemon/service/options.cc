@@ -11,6 +11,7 @@
 #include "common/files.h"
 #include "common/identity.h"
 #include "common/runtime_dir.h"
+#include "common/utf8.h"
 #include "daemon/service/process.h"
 
 namespace jitc::service {
@@ -84,6 +85,9 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   options.idle_seconds = lasts ? 0 : options.settings.seconds("idle_exit");
   const std::string store = options.settings.text("store");
   options.store = absolute(store.empty() ? default_store() : store);
+  if (!common::is_utf8(options.store))  // this process may be in any directory
+    return common::fail(ErrorKind::kUsage, "the path is not UTF-8", common::valid_utf8(options.store),
+                        "name another store (JITC_STORE)");
   if (const std::string file = options.settings.text("metrics_file"); !file.empty())
     options.metrics_file = absolute(file);
   options.worker = options.worker.empty() ? executable_directory() + "/jitc-worker" : absolute(options.worker);

@@ -47,6 +47,16 @@ TEST(Identity, IsReadAsItWasWritten) {
   EXPECT_EQ(resolve(request, identity)->key, resolve(request, *back)->key);
 }
 
+TEST(Identity, PathsThatAreNotUtf8AreWrittenSoThatNothingIsFoundThere) {
+  const TemporaryDirectory directory;
+  Identity identity = sample();
+  identity.store = "/tmp/\xff";
+  ASSERT_TRUE(write_identity(directory.path(), identity));
+  const auto back = read_identity(directory.path());
+  ASSERT_TRUE(back) << to_line(back.error());
+  EXPECT_EQ(back->store, "/tmp/\ufffd");
+}
+
 TEST(Identity, MissingAndForeignFilesAreToldApart) {
   const TemporaryDirectory directory;
   EXPECT_EQ(read_identity(directory.path()).error().kind, ErrorKind::kUnreachable);

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "daemon/service/file_tree.h"
+#include "tests/support/environment.h"
 #include "tests/support/temporary_directory.h"
 
 namespace jitc::service {
@@ -148,6 +150,22 @@ TEST(Installation, TheLibrariesOfACompilerArePartOfIt) {
   EXPECT_TRUE(installation.changed());
   installation.inspect();
   EXPECT_NE(identity_of(installation, driver), before);
+}
+
+// The worker could not be told of it.
+TEST(Installation, ACompilerInADirectoryWhoseNameIsNotUtf8IsNotFound) {
+  const TemporaryDirectory place;
+  const fs::path odd = place.path() + "/\xff", good = place.path() + "/good";
+  for (const auto& directory : {odd, good}) {
+    fs::create_directory(directory);
+    write(directory / "mycc", "#!/bin/sh\n");
+    fs::permissions(directory / "mycc", fs::perms::owner_all);
+  }
+  const testing::ScopedEnvironment path{{"PATH", (odd.string() + ":" + good.string()).c_str()}};
+  const auto offered = Installation({"mycc"}, {}).offered();
+  const auto mine = std::ranges::find(offered, "mycc", &common::CompilerIdentity::name);
+  ASSERT_NE(mine, offered.end());
+  EXPECT_EQ(mine->path, good / "mycc");
 }
 
 }  // namespace

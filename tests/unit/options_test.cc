@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/environment.h"
+#include "tests/support/temporary_directory.h"
 
 namespace jitc::service {
 namespace {
@@ -33,6 +36,20 @@ TEST(Options, OnlyTheDirectoryThatABatchJobGivesIsTheJobs) {
   EXPECT_TRUE(options_of({}).is_jobs);
   EXPECT_TRUE(options_of({"--runtime-dir", "/run/user/5/jitc/7.n1"}).is_jobs) << "as a client that starts it says";
   EXPECT_FALSE(options_of({"--runtime-dir", "/run/user/5/jitc"}).is_jobs);
+}
+
+TEST(Options, AStoreWhosePathIsNotUtf8IsRefusedWhereverItComesFrom) {
+  const testing::TemporaryDirectory directory;
+  const std::filesystem::path odd = directory.path() + "/\xff";
+  std::filesystem::create_directory(odd);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(odd);
+  const char* arguments[] = {"jitcd", "--store", "relative"};
+  const auto refused = read_command_line(3, arguments);
+  std::filesystem::current_path(before);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, common::ErrorKind::kUsage);
+  EXPECT_EQ(refused.error().thing, directory.path() + "/?/relative");
 }
 
 }  // namespace

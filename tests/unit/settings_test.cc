@@ -1,6 +1,7 @@
 #include "common/settings.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <set>
@@ -103,6 +104,37 @@ TEST_F(SettingsTest, WrongFilesSayWhere) {
   EXPECT_FALSE(Settings::load());
   const ScopedEnvironment missing{{"JITC_JOB_FILE", "/nowhere.toml"}};
   EXPECT_FALSE(Settings::load());
+}
+
+TEST_F(SettingsTest, FilesThatAreNoneOrTooLargeAreRefused) {
+  const auto refused = [](const std::string& path) {
+    const ScopedEnvironment job{{"JITC_JOB_FILE", path.c_str()}};
+    const auto settings = Settings::load();
+    EXPECT_FALSE(settings) << path;
+    return settings ? std::string() : to_line(settings.error());
+  };
+  EXPECT_NE(refused(directory_.path()).find("not a regular file"), std::string::npos);
+  ASSERT_EQ(::mkfifo((directory_.path() + "/fifo").c_str(), 0600), 0);  // nobody writes: reading would never end
+  EXPECT_NE(refused(directory_.path() + "/fifo").find("not a regular file"), std::string::npos);
+  EXPECT_NE(refused("/dev/zero").find("not a regular file"), std::string::npos);
+  std::string deep;
+  for (int i = 0; i < 500'000; ++i) deep += "a.";
+  write("job.toml", deep + "b = 1\n");
+  EXPECT_NE(refused(directory_.path() + "/job.toml").find("more than 65536 bytes"), std::string::npos);
+  write("job.toml", deep.substr(0, 65'000) + "b = 1\n");
+  EXPECT_NE(refused(directory_.path() + "/job.toml").find("no setting has the name 'a'"), std::string::npos);
+}
+
+TEST_F(SettingsTest, TextsAreUtf8WhereverTheyComeFrom) {
+  const ScopedEnvironment store{{"JITC_STORE", "/tmp/\xff"}};
+  const auto settings = Settings::load();
+  ASSERT_FALSE(settings);
+  EXPECT_NE(to_line(settings.error()).find("'/tmp/?' (from JITC_STORE)"), std::string::npos)
+      << to_line(settings.error());
+  EXPECT_FALSE(Settings::load({{"cflags", "\xc0\x80"}}));
+  const ScopedEnvironment home{{"JITC_STORE", nullptr}, {"HOME", "/home/\xe4"}, {"XDG_CACHE_HOME", nullptr}};
+  EXPECT_NE(to_line(Settings::load().error()).find("(from default)"), std::string::npos);
+  EXPECT_TRUE(Settings::load({{"store", "/tmp/\xc3\xa4"}}));
 }
 
 TEST_F(SettingsTest, EveryEntryHasItsOwnNamesAndAHelp) {

@@ -1,0 +1,122 @@
+// Artifact files, footers and manifests, mutated. Half of the files get a right digest again, since nothing behind that
+// check would be reached otherwise.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "common/artifact.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace jitc::common;
+using jitc::fuzz::Mutator;
+
+std::string good_artifact(const std::string& elf, const std::string& name) {
+  Manifest manifest;
+  manifest.key = sha256(name).hex();
+  manifest.name = name;
+  manifest.flags = {"-O3", "-DX=1"};
+  manifest.headers = {{"a.h", sha256("a").hex()}};
+  manifest.functions = {{"f", "void f(double *out)"}, {"g", "double g(void)"}};
+  manifest.compile_seconds = 0.5;
+  manifest.peak_bytes = 123456789012;
+  return elf + make_tail(elf, manifest, sha256(name), 0b111);
+}
+
+std::vector<std::string> good_artifacts() {
+  return {good_artifact("\177ELF", "small"), good_artifact("\177ELF" + std::string(700, 'x'), "other"),
+          good_artifact("\177ELF" + std::string(4092, '\0'), "a page")};
+}
+
+void seal(std::string& bytes) {
+  const Digest digest = sha256(std::string_view(bytes).substr(0, bytes.size() - 32));
+  std::ranges::copy(digest.bytes, bytes.end() - 32);
+}
+
+// Sizes that add up, so that image and manifest are looked at.
+void fit_sizes(std::string& bytes, Mutator& mutator) {
+  std::uint64_t body = bytes.size() - kFooterSize;
+  std::uint64_t elf = mutator.below(body + 1);
+  body -= elf;
+  for (std::size_t i = 0; i < 8; ++i, elf >>= 8, body >>= 8) {
+    bytes[bytes.size() - kFooterSize + 56 + i] = static_cast<char>(elf);
+    bytes[bytes.size() - kFooterSize + 64 + i] = static_cast<char>(body);
+  }
+}
+
+bool is_explained(const Error& error) { return error.kind == ErrorKind::kCorrupt && !error.message.empty(); }
+
+std::string check_manifest(std::string_view text) {
+  const auto manifest = manifest_from_json(text);
+  if (!manifest) return is_explained(manifest.error()) ? "" : "a manifest refused without a reason";
+  const std::string written = to_json(*manifest);
+  const auto again = manifest_from_json(written);
+  if (!again) return "a manifest that was read and written is none any more";
+  return to_json(*again) == written ? "" : "a manifest changes when it is read and written again";
+}
+
+std::string check_place(std::string_view footer, std::uint64_t file_size) {
+  const auto place = manifest_place(footer, file_size);
+  if (!place) return is_explained(place.error()) ? "" : "a footer refused without a reason";
+  const bool lies_inside = place->offset <= file_size && place->size <= file_size - place->offset &&
+                           file_size - place->offset - place->size == kFooterSize;
+  return lies_inside ? "" : "the manifest lies outside of its file";
+}
+
+std::string check_file(const std::string& bytes, bool is_sealed) {
+  static const auto kGood = good_artifacts();
+  const auto view = verify_artifact(bytes);
+  if (!view) return is_explained(view.error()) ? "" : "an artifact refused without a reason";
+  if (!is_sealed && std::ranges::find(kGood, bytes) == kGood.end()) return "a damaged artifact verifies";
+  if (view->elf.data() != bytes.data() || view->manifest.data() != bytes.data() + view->elf.size() ||
+      view->elf.size() + view->manifest.size() + kFooterSize != bytes.size())
+    return "the parts do not make the file";
+  return check_manifest(view->manifest);
+}
+
+std::string check(const std::string& input, Mutator& mutator) {
+  std::string bytes = input;
+  const bool is_sealed = bytes.size() >= kFooterSize && mutator.below(2) == 0;
+  if (is_sealed && mutator.below(2) == 0) fit_sizes(bytes, mutator);
+  if (is_sealed) seal(bytes);
+  if (auto wrong = check_file(bytes, is_sealed); !wrong.empty()) return wrong;
+  const std::size_t footer = bytes.size() - std::min(bytes.size(), kFooterSize);
+  const std::uint64_t size = mutator.below(4) == 0 ? ~std::uint64_t{0} - mutator.below(200) : mutator.below(6000);
+  if (auto wrong = check_place(std::string_view(bytes).substr(footer), size); !wrong.empty()) return wrong;
+  return check_manifest(input);  // the corpus has manifests by themselves too
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto corpus = good_artifacts();
+  for (std::size_t i = 0; i < 3; ++i) corpus.emplace_back(verify_artifact(corpus[i])->manifest);
+  auto words = jitc::fuzz::binary_numbers();
+  for (const char* word : {"JITCART1",
+                           "\177ELF",
+                           "h\0\0\0",
+                           "\"peak_bytes\": ",
+                           "\"flags\": [",
+                           "\"functions\": [{",
+                           "\"name\": \"",
+                           "\"attempts\": ",
+                           "1e308",
+                           "-1",
+                           "18446744073709551616",
+                           "4294967296",
+                           "true",
+                           "null",
+                           "{",
+                           "}",
+                           "[",
+                           "]",
+                           ",",
+                           "\\u0000",
+                           "\\ud800",
+                           "\xff",
+                           "0.1"})
+    words.emplace_back(word);
+  return jitc::fuzz::run(
+      argc, argv, {.name = "artifact_fuzz", .corpus = std::move(corpus), .words = std::move(words), .check = check});
+}
