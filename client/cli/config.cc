@@ -47,7 +47,8 @@ void add_config(CLI::App& app, Action& action) {
   config->footer(
       "A flag goes before the environment, then the job's file (JITC_JOB_FILE), the user's "
       "(~/.config/jitc/jitc.toml),\n"
-      "the site's (/etc/jitc/jitc.toml), then the default.");
+      "the site's (/etc/jitc/jitc.toml), then the default.\n"
+      "The files are TOML, of 64 KiB at most; every value is UTF-8.");
   config->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
