@@ -14,6 +14,8 @@
 
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
+// Wrong files ("[[#") fail an assertion of the parser that stands before its own error.
+#define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/toml.h>
 
 #include "common/files.h"

@@ -6,6 +6,7 @@
 
 #include "common/artifact.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/json_change.h"
 
 namespace {
 
@@ -34,14 +35,14 @@ void seal(std::string& bytes) {
   std::ranges::copy(digest.bytes, bytes.end() - 32);
 }
 
-// Sizes that add up, so that image and manifest are looked at.
+// Sizes that add up, so that image and manifest are looked at; some only because the sum is beyond 64 bits.
 void fit_sizes(std::string& bytes, Mutator& mutator) {
-  std::uint64_t body = bytes.size() - kFooterSize;
-  std::uint64_t elf = mutator.below(body + 1);
-  body -= elf;
-  for (std::size_t i = 0; i < 8; ++i, elf >>= 8, body >>= 8) {
+  const std::uint64_t body = bytes.size() - kFooterSize;
+  std::uint64_t elf = mutator.below(8) == 0 ? ~std::uint64_t{0} - mutator.below(10'000) : mutator.below(body + 1);
+  std::uint64_t manifest = body - elf;
+  for (std::size_t i = 0; i < 8; ++i, elf >>= 8, manifest >>= 8) {
     bytes[bytes.size() - kFooterSize + 56 + i] = static_cast<char>(elf);
-    bytes[bytes.size() - kFooterSize + 64 + i] = static_cast<char>(body);
+    bytes[bytes.size() - kFooterSize + 64 + i] = static_cast<char>(manifest);
   }
 }
 
@@ -84,7 +85,8 @@ std::string check(const std::string& input, Mutator& mutator) {
   const std::size_t footer = bytes.size() - std::min(bytes.size(), kFooterSize);
   const std::uint64_t size = mutator.below(4) == 0 ? ~std::uint64_t{0} - mutator.below(200) : mutator.below(6000);
   if (auto wrong = check_place(std::string_view(bytes).substr(footer), size); !wrong.empty()) return wrong;
-  return check_manifest(input);  // the corpus has manifests by themselves too
+  // The corpus has manifests by themselves too.
+  return check_manifest(mutator.below(2) == 0 ? jitc::fuzz::with_changed_value(input, mutator) : input);
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include "common/files.h"
 #include "common/identity.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/json_change.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
 
 using namespace jitc::common;
+namespace fuzz = jitc::fuzz;
 
 std::string check(const std::string& directory, const std::string& input) {
   const std::string path = directory + "/" + kIdentityFile;
@@ -61,32 +63,34 @@ int main(int argc, char** argv) {
     if (!write_identity(directory.path(), identity)) return 2;
     corpus.push_back(read_file(directory.path() + "/" + kIdentityFile).value_or(""));
   }
-  return jitc::fuzz::run(
-      argc, argv,
-      {.name = "identity_fuzz",
-       .corpus = std::move(corpus),
-       .words = {"{",
-                 "}",
-                 "[",
-                 "]",
-                 "\"",
-                 ",",
-                 ":",
-                 "null",
-                 "true",
-                 "-1",
-                 "1e300",
-                 "0.5",
-                 "\\u0000",
-                 "\\ud800",
-                 "\xff",
-                 "18446744073709551615",
-                 "\"pid\": ",
-                 "\"name\": ",
-                 "\"digest\": \"\"",
-                 "\"identity\": \"\"",
-                 "\"compilers\": []",
-                 "\"path\": 3",
-                 "\"version\": \"2\""},
-       .check = [&directory](const std::string& input, auto&) { return check(directory.path(), input); }});
+  return jitc::fuzz::run(argc, argv,
+                         {.name = "identity_fuzz",
+                          .corpus = std::move(corpus),
+                          .words = {"{",
+                                    "}",
+                                    "[",
+                                    "]",
+                                    "\"",
+                                    ",",
+                                    ":",
+                                    "null",
+                                    "true",
+                                    "-1",
+                                    "1e300",
+                                    "0.5",
+                                    "\\u0000",
+                                    "\\ud800",
+                                    "\xff",
+                                    "18446744073709551615",
+                                    "\"pid\": ",
+                                    "\"name\": ",
+                                    "\"digest\": \"\"",
+                                    "\"identity\": \"\"",
+                                    "\"compilers\": []",
+                                    "\"path\": 3",
+                                    "\"version\": \"2\""},
+                          .check = [&directory](const std::string& input, fuzz::Mutator& mutator) {
+                            return check(directory.path(),
+                                         mutator.below(2) == 0 ? fuzz::with_changed_value(input, mutator) : input);
+                          }});
 }

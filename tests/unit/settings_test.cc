@@ -98,6 +98,8 @@ TEST_F(SettingsTest, WrongFilesSayWhere) {
   const auto broken = Settings::load();
   ASSERT_FALSE(broken);
   EXPECT_NE(broken.error().thing.find("job.toml:1"), std::string::npos) << broken.error().thing;
+  write("job.toml", "[[#\n");  // fails an assertion of the parser
+  EXPECT_FALSE(Settings::load());
   write("job.toml", "colour = 'red'\n");
   EXPECT_NE(to_line(Settings::load().error()).find("colour"), std::string::npos);
   write("job.toml", "cc = 1.5\n");
