@@ -31,6 +31,7 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {"degraded", "jitc_degraded_total", kCounter,
      "compiles done at another level of optimisation than asked, which took less memory"},
     {"cancelled", "jitc_cancelled_total", kCounter, "compiles ended by order, or because nobody waited any more"},
+    {"elsewhere", "jitc_elsewhere_total", kCounter, "compiles that waited for another node to do them"},
     {"refused_queue_full", "jitc_refused_queue_full_total", kCounter, "requests refused because the queue was full"},
     {"failures_remembered", "jitc_failures_remembered_total", kCounter, "requests answered by an earlier failure"},
     {"published", "jitc_published_total", kCounter, "artifacts put into the store"},

@@ -41,6 +41,8 @@ constexpr auto kTable = std::to_array<SettingInfo>({
     {"store_mode", "JITC_STORE_MODE", "", kMode, "0600", "",
      "mode of published entries; directories get the x bits that go with it"},
     {"store_allow_shared", "JITC_STORE_ALLOW_SHARED", "", kBool, "0", "", "accept a store that others may write"},
+    {"store_lease", "JITC_STORE_LEASE", "", kBool, "1", "",
+     "let one of the daemons on a store compile a source for all of them"},
     {"max_compilers", "JITC_MAX_COMPILERS", "--max-compilers", kCount, "0", "",
      "compilers that may run at once on this node (0: the cores that the daemon may use)"},
     {"memory_budget", "JITC_MEMORY_BUDGET", "--memory-budget", kBytes, "0", "",

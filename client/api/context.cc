@@ -33,6 +33,7 @@ static_assert(JITC_COMPILED == static_cast<int>(gate::Origin::kCompiled));
 static_assert(JITC_PHASE_LOADING == static_cast<int>(rpc::Progress::Phase::kLoading));
 static_assert(JITC_PHASE_ARRIVING == static_cast<int>(rpc::Progress::Phase::kArriving));
 static_assert(JITC_PHASE_RECONNECTING == static_cast<int>(rpc::Progress::Phase::kReconnecting));
+static_assert(JITC_PHASE_ELSEWHERE == static_cast<int>(rpc::Progress::Phase::kElsewhere));
 
 namespace {
 

@@ -24,6 +24,8 @@ std::string phase_text(const rpc::Progress& progress) {
       return "waiting for other ranks";
     case rpc::Progress::Phase::kReconnecting:
       return "reconnecting";
+    case rpc::Progress::Phase::kElsewhere:
+      return "another node compiles it";
   }
   return "waiting";
 }

@@ -30,6 +30,8 @@ std::string phase_text(const rpc::Progress& progress) {
       return "waiting for other ranks";
     case Phase::kReconnecting:
       return "reconnecting";
+    case Phase::kElsewhere:
+      return "another node compiles it";
   }
   return "waiting";
 }

@@ -13,7 +13,7 @@ namespace jitc::cli {
 
 struct TopJob {
   std::uint64_t flight = 0;
-  std::string phase;  // looking_up, queued, running, publishing
+  std::string phase;  // looking_up, queued, elsewhere, running, publishing
   std::uint32_t place = 0, attempt = 0;
   double seconds = 0;  // since it was asked for; of a compile that runs: since its start
   std::uint64_t memory_bytes = 0, limit_bytes = 0;

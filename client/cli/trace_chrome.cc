@@ -24,6 +24,8 @@ const char* name_of(Kind kind) {
       return "look-up";
     case Kind::kQueued:
       return "queued";
+    case Kind::kElsewhere:
+      return "elsewhere";
     case Kind::kPublishing:
       return "publishing";
     default:

@@ -160,6 +160,7 @@ class Timeline {
     heading();
     slots();
     lines("queue", Kind::kQueued, "waits");
+    lines("elsewhere", Kind::kElsewhere, "another node compiles it");
     lines("publish", Kind::kPublishing, "publishes");
     answers();
     memory();

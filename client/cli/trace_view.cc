@@ -12,11 +12,9 @@ using nlohmann::json;
 using Kind = TraceSpan::Kind;
 
 const std::map<std::string, Kind, std::less<>>& kinds() {
-  static const std::map<std::string, Kind, std::less<>> all{{"LOOK_UP", Kind::kLookUp},
-                                                            {"QUEUED", Kind::kQueued},
-                                                            {"RUNNING", Kind::kRunning},
-                                                            {"PUBLISHING", Kind::kPublishing},
-                                                            {"ANSWERED", Kind::kAnswered}};
+  static const std::map<std::string, Kind, std::less<>> all{
+      {"LOOK_UP", Kind::kLookUp},  {"QUEUED", Kind::kQueued},         {"ELSEWHERE", Kind::kElsewhere},
+      {"RUNNING", Kind::kRunning}, {"PUBLISHING", Kind::kPublishing}, {"ANSWERED", Kind::kAnswered}};
   return all;
 }
 

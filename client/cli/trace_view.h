@@ -9,7 +9,7 @@
 namespace jitc::cli {
 
 struct TraceSpan {
-  enum class Kind : std::uint8_t { kLookUp, kQueued, kRunning, kPublishing, kAnswered };
+  enum class Kind : std::uint8_t { kLookUp, kQueued, kElsewhere, kRunning, kPublishing, kAnswered };
   Kind kind = Kind::kLookUp;
   bool open = false;  // it lasts still
   std::uint32_t lane = 0, attempt = 0;

@@ -17,7 +17,8 @@ namespace jitc::rpc {
 // What a waiting caller is told, about once a second.
 struct Progress {
   // kArriving: other ranks have not begun the call yet. kReconnecting: the daemon went away, another is asked.
-  enum class Phase : std::uint32_t { kConnecting, kQueued, kCompiling, kLoading, kArriving, kReconnecting };
+  // kElsewhere: another node compiles it, for the store that both have.
+  enum class Phase : std::uint32_t { kConnecting, kQueued, kCompiling, kLoading, kArriving, kReconnecting, kElsewhere };
   Phase phase = Phase::kConnecting;
   std::uint32_t place = 0;  // in the queue; 0: running
   double seconds = 0;       // since the call began

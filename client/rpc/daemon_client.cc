@@ -82,7 +82,7 @@ void note(const v1::CompileEvent& event, Progress& state) {
     state.place = 0;
   } else if (event.has_heartbeat()) {
     const auto& beat = event.heartbeat();
-    state.phase = beat.place() == 0 ? Phase::kCompiling : Phase::kQueued;
+    state.phase = beat.elsewhere() ? Phase::kElsewhere : beat.place() == 0 ? Phase::kCompiling : Phase::kQueued;
     state.place = beat.place();
     state.memory_bytes = beat.memory_bytes();
   }

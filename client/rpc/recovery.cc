@@ -68,7 +68,8 @@ Result<void> Recovery::after_call(common::Error error, bool was_met) {
     return std::unexpected(std::move(error));
   }
   // Else a connection was open from an earlier call, and its daemon has ended since.
-  was_met |= state.phase == Progress::Phase::kQueued || state.phase == Progress::Phase::kCompiling;
+  using Phase = Progress::Phase;
+  was_met |= state.phase == Phase::kQueued || state.phase == Phase::kCompiling || state.phase == Phase::kElsewhere;
   if (was_met) {
     lost_ = error;
     end_.reset();

@@ -24,6 +24,7 @@ struct TraceSpan {
   enum class Kind : std::uint8_t {
     kLookUp,      // outcome HIT or MISS; hits that clients served themselves have no length and no flight
     kQueued,      // CANCELLED, or empty: it started
+    kElsewhere,   // another node compiles it: CANCELLED, or empty: that one is done
     kRunning,     // one per attempt: DONE or the error's kind
     kPublishing,  // empty
     kAnswered,    // at once, by a refusal or an earlier failure: the error's kind; no length

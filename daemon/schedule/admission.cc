@@ -149,17 +149,23 @@ void Scheduler::State::start(Time now, Flight& flight, const std::string& client
   leave_queue(flight);
   for (Turns& lane : turns) lane.served(client);
   flight.demand = demand;
-  flight.phase = Phase::kRunning;
-  flight.started = now;
-  ++flight.attempt;
-  flight.beside_others = counters.running > 0;
-  flight.number = counters.compiles_started + 1;
   alone_runs = demand.alone;
   counters.reserved_bytes += demand.limit;
   counters.running_peak = std::max(counters.running_peak, ++counters.running);
-  ++counters.compiles_started;
+  if (!limits.leases || flight.claimed || flight.first.no_cache) return begin(now, flight, actions);
+  flight.phase = Phase::kClaiming;
+  actions.push_back(Claim{flight.id, flight.first.key});
+}
+
+// Slot and memory are its own.
+void Scheduler::State::begin(Time now, Flight& flight, Actions& actions) {
+  flight.phase = Phase::kRunning;
+  flight.started = now;
+  ++flight.attempt;
+  flight.beside_others = counters.running > 1;
+  flight.number = ++counters.compiles_started;
   const bool lowered = !flight.degraded.empty();
-  actions.push_back(Compile{flight.id, flight.attempt, demand.limit, demand.alone,
+  actions.push_back(Compile{flight.id, flight.attempt, flight.demand.limit, flight.demand.alone,
                             lowered ? std::optional(flight.features.optimisation) : std::nullopt});
 }
 
@@ -183,6 +189,10 @@ void Scheduler::State::release(Time now, Flight& flight) {
   constexpr double kWeight = 0.1;  // of the newest compile
   const double seconds = Seconds(now - flight.started).count();
   run_seconds = run_seconds > 0 ? run_seconds + kWeight * (seconds - run_seconds) : seconds;
+  give_back(flight);
+}
+
+void Scheduler::State::give_back(const Flight& flight) {
   settled = false;
   --counters.running;
   counters.reserved_bytes -= flight.demand.limit;

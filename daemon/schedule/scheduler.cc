@@ -112,6 +112,8 @@ void Scheduler::State::forget(Flight& flight, Actions& actions) {
   revive(flight);
   if (!flight.stopping) by_key.erase(flight.first.key);
   if (flight.phase == Phase::kLookingUp) looked_up_bytes -= flight.first.held_bytes;
+  if (flight.phase == Phase::kClaiming) give_back(flight);
+  if (flight.phase == Phase::kElsewhere) leave_elsewhere(flight);
   actions.push_back(Forget{flight.id});
   flights.erase(flight.id);
 }
@@ -122,17 +124,21 @@ std::uint64_t Scheduler::State::most_queued_bytes() const {
 
 // For one there is room always, however large.
 bool Scheduler::State::has_room(const Flight& flight) const {
-  return queued == 0 || (queued < limits.queue_length && queued_bytes + flight.first.held_bytes <= most_queued_bytes());
+  const std::uint32_t waiting = queued + elsewhere;
+  return waiting == 0 || (waiting < limits.queue_length &&
+                          queued_bytes + elsewhere_bytes + flight.first.held_bytes <= most_queued_bytes());
 }
 
 Error Scheduler::State::queue_full(const Flight& flight) const {
   const double seconds = retry_after_seconds();
   return {.kind = ErrorKind::kRefused,
-          .message = "the queue is full: " + std::to_string(queued) + " compiles wait, with " +
-                     mebibytes(queued_bytes + looked_up_bytes - flight.first.held_bytes) + " of sources and headers",
+          .message = "the queue is full: " + std::to_string(queued + elsewhere) + " compiles wait, with " +
+                     mebibytes(queued_bytes + elsewhere_bytes + looked_up_bytes - flight.first.held_bytes) +
+                     " of sources and headers",
           .thing = flight.first.name,
           .remedy = "ask again in about " + std::to_string(static_cast<int>(seconds)) + " s, or raise " +
-                    (queued < limits.queue_length ? "JITC_MEMORY_BUDGET" : "JITC_QUEUE_LENGTH") + " at the daemon",
+                    (queued + elsewhere < limits.queue_length ? "JITC_MEMORY_BUDGET" : "JITC_QUEUE_LENGTH") +
+                    " at the daemon",
           .retry_after_seconds = seconds};
 }
 
@@ -256,7 +262,8 @@ Error Scheduler::State::final_error(const Flight& flight, const CompileOutcome& 
 
 FlightView Scheduler::State::view(const Flight& flight) const {
   const bool waits = flight.phase == Phase::kQueued;
-  const Demand demand = flight.attempt == 0 || waits ? demand_of(flight) : flight.demand;
+  const bool has_started = flight.phase == Phase::kClaiming || (flight.attempt > 0 && !waits);
+  const Demand demand = has_started ? flight.demand : demand_of(flight);
   return {.flight = flight.id,
           .key = flight.first.key,
           .name = flight.first.name,
@@ -340,7 +347,11 @@ Actions Scheduler::look_up_done(Time now, FlightId id, bool hit) {
       return actions;
     }
   }
-  state_->enqueue_or_refuse(*flight, actions);
+  if (flight->claimed) {
+    state_->enqueue(*flight, true);  // it was accepted, and had its turn
+  } else {
+    state_->enqueue_or_refuse(*flight, actions);
+  }
   state_->admit(now, actions);
   return actions;
 }

@@ -5,6 +5,9 @@
 //   submit -> kLookUp -> (look_up_done: hit -> Answer) -> queued -> kCompile -> compile_done -> kPublish ->
 //   publish_done
 //   -> Answer to every waiter.
+// Where a store is shared (Limits::leases) a flight has its slot and memory and is about to start when Claim asks
+// whether another node compiles its key. If so it gives them back and waits, once: after that it is looked up, and
+// compiled here if the other node has left no artifact.
 // The ladder of one that ran out of memory: again, alone, with the whole budget, unless it had that already; then,
 // unless the flags are exact or it would not help, the same once more at the optimisation level that needs the least
 // memory (level_with_less_memory). What that makes is answered, and not kept under the key, whose flags it does not
@@ -54,6 +57,7 @@ struct Limits {
   Seconds ageing{5};              // after so long a flight that does not fit may no longer be passed by small ones
   std::uint32_t crash_tries = 2;  // starts of one flight before a crash is answered
   bool pressure = false;          // memory pressure: start nothing new while something runs
+  bool leases = false;            // ask before a first start if another node compiles it
 };
 
 // What a submit says. `key` decides merging; the rest is the first waiter's.
@@ -70,6 +74,10 @@ struct Submission {
 
 // ---- actions ------------------------------------------------------------------------------------------------------
 struct LookUp {
+  FlightId flight;
+  common::Digest key;
+};
+struct Claim {  // does another node compile it? Answered by claimed()
   FlightId flight;
   common::Digest key;
 };
@@ -100,18 +108,19 @@ struct Answer {
 struct Forget {  // the flight is over: whatever the caller keeps for it (source, bytes) can go
   FlightId flight;
 };
-using Action = std::variant<LookUp, Compile, StopCompile, Publish, Answer, Forget>;
+using Action = std::variant<LookUp, Claim, Compile, StopCompile, Publish, Answer, Forget>;
 using Actions = std::vector<Action>;
 
 // requests: submits. hits: look-ups that found it. merged: waiters that joined a flight. compiles_started: Compile
 // actions. compiles_failed, out_of_memory: flights that ended so. retries: further attempts, of which each rung counts
 // its own. degraded: compiles that are done otherwise than asked. cancelled: flights that were ended for want of
-// waiters or by cancel(). failures_remembered: requests answered by an earlier failure. looked_at: flights of the queue
-// that were asked whether they fit. reserved_bytes: the sum of the limits of what runs.
+// waiters or by cancel(). elsewhere: flights that waited for another node. failures_remembered: requests answered by an
+// earlier failure. looked_at: flights of the queue that were asked whether they fit. reserved_bytes: the sum of the
+// limits of what runs.
 struct Counters {
   std::uint64_t requests = 0, hits = 0, merged = 0, compiles_started = 0, compiles_failed = 0, out_of_memory = 0,
                 retries = 0, rung_alone = 0, rung_degraded = 0, rung_crashed = 0, rung_worker_lost = 0, degraded = 0,
-                cancelled = 0, refused_queue_full = 0, failures_remembered = 0, looked_at = 0;
+                cancelled = 0, elsewhere = 0, refused_queue_full = 0, failures_remembered = 0, looked_at = 0;
   std::uint32_t running = 0, running_peak = 0;
   std::uint64_t reserved_bytes = 0;
 };
@@ -120,7 +129,8 @@ struct FlightView {
   FlightId flight;
   common::Digest key;
   std::string name, client;
-  enum class Phase { kLookingUp, kQueued, kRunning, kPublishing } phase;
+  // kClaiming: it waits for an answer to Claim. kElsewhere: another node compiles it.
+  enum class Phase { kLookingUp, kQueued, kClaiming, kElsewhere, kRunning, kPublishing } phase;
   std::uint32_t waiters, place, attempt;  // place: 1-based while queued, else 0
   std::uint64_t bytes_ahead;              // of source text, of the flights before it in the queue
   std::uint64_t predicted_bytes, limit_bytes;
@@ -138,6 +148,10 @@ struct CompileOutcome {
   bool outside = false;
 };
 
+// kOurs: compile it here. kElsewhere: another node does; a kOver follows. kOver: it may be in the store by now, or the
+// other node has ended.
+enum class ClaimOutcome { kOurs, kElsewhere, kOver };
+
 class Scheduler {
  public:
   explicit Scheduler(Limits limits);
@@ -147,6 +161,7 @@ class Scheduler {
   Actions submit(Time now, WaiterId waiter, const Submission& submission);
   Actions leave(Time now, WaiterId waiter);  // unknown ids are ignored (a late drop)
   Actions look_up_done(Time now, FlightId flight, bool hit);
+  Actions claimed(Time now, FlightId flight, ClaimOutcome outcome);
   Actions compile_done(Time now, FlightId flight, const CompileOutcome& outcome);
   Actions publish_done(Time now, FlightId flight);
   Actions cancel(Time now, FlightId flight);                               // for every waiter

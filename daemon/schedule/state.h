@@ -46,6 +46,7 @@ struct Flight {
   std::vector<std::string> rungs;
   Features features = first.features;  // the scan's, then the parse's; the level it is compiled at
   Time started;
+  bool claimed = false;  // Claim is answered, and not asked again
   std::uint32_t attempt = 0;
   std::uint32_t out_of_memory = 0;  // attempts that ended so
   std::uint64_t needed_bytes = 0;   // at least, as these met it
@@ -86,8 +87,10 @@ struct Scheduler::State {
   std::set<std::pair<Time, FlightId>> passed;  // since when; those that somebody waits for
   std::uint32_t queued = 0;
   std::uint64_t queued_bytes = 0, looked_up_bytes = 0;  // held for these; for those whose look-up is under way
-  double run_seconds = 0;                               // that compiles take, lately; 0: none has ended
-  bool settled = false;  // nothing can start before something else changes: the queue need not be walked again
+  std::uint32_t elsewhere = 0;                          // flights that other nodes compile
+  std::uint64_t elsewhere_bytes = 0;
+  double run_seconds = 0;  // that compiles take, lately; 0: none has ended
+  bool settled = false;    // nothing can start before something else changes: the queue need not be walked again
   bool alone_runs = false;
   bool numbered = true;  // places are those of the present queue
 
@@ -113,6 +116,11 @@ struct Scheduler::State {
   common::Error queue_full(const Flight& flight) const;
   void enqueue_or_refuse(Flight& flight, Actions& actions);
 
+  // ---- other nodes --------------------------------------------------------------------------------------------------
+  void wait_elsewhere(Flight& flight);
+  void leave_elsewhere(const Flight& flight);
+  void look_again(Flight& flight, Actions& actions);
+
   // ---- the queue ----------------------------------------------------------------------------------------------------
   void stand_in_line(Flight& flight, const Line& line);
   void enqueue(Flight& flight, bool in_front);
@@ -134,7 +142,9 @@ struct Scheduler::State {
   Flight* aged(bool prefetch, Time now);
   std::optional<Choice> next_to_start(Time now);
   void start(Time now, Flight& flight, const std::string& client, Actions& actions);
+  void begin(Time now, Flight& flight, Actions& actions);
   void admit(Time now, Actions& actions);
+  void give_back(const Flight& flight);
   void release(Time now, Flight& flight);
   bool ran_beside_others(const Flight& flight) const;
 

@@ -213,9 +213,10 @@ std::vector<schedule::Experience> Artifacts::experience() const {
 
 void Artifacts::clean() {
   const auto cleaned = store_->clean();
-  if (cleaned.evicted + cleaned.stale_temps == 0) return;
+  if (cleaned.evicted + cleaned.stale_temps + cleaned.stale_leases == 0) return;
   observe::log_info("store cleaned", {{"evicted", std::to_string(cleaned.evicted)},
-                                      {"stale_temps", std::to_string(cleaned.stale_temps)}});
+                                      {"stale_temps", std::to_string(cleaned.stale_temps)},
+                                      {"stale_leases", std::to_string(cleaned.stale_leases)}});
 }
 
 }  // namespace jitc::service

@@ -45,6 +45,8 @@ class Artifacts {
   // A client served this one itself.
   void used(const common::Digest& key) { store_->touch(key); }
 
+  store::Leases& leases() { return store_->leases(); }
+
   store::Counters counters() const { return store_->counters(); }
   std::uint64_t publish_failures() const { return publish_failures_; }
 

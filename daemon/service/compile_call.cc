@@ -66,6 +66,7 @@ class CompileCall final : public grpc::ServerWriteReactor<v1::CompileEvent>,
     event.mutable_heartbeat()->set_memory_bytes(beat.memory_bytes);
     event.mutable_heartbeat()->set_place(beat.place);
     event.mutable_heartbeat()->set_bytes_ahead(beat.bytes_ahead);
+    event.mutable_heartbeat()->set_elsewhere(beat.elsewhere);
     push(std::move(event));
   }
   void finished(common::Result<Delivery> result) override {

@@ -211,6 +211,7 @@ EngineOptions Daemon::engine_options() {
   options.limits.grace = schedule::Seconds(settings.seconds("grace"));
   options.limits.failure_memory = schedule::Seconds(settings.seconds("failure_memory"));
   options.limits.crash_tries = static_cast<std::uint32_t>(settings.count("tries"));
+  options.limits.leases = settings.flag("store_lease");
   options.cpu_seconds = static_cast<std::uint32_t>(std::max(1.0, settings.seconds("cpu_limit")));
   options.store_patience = schedule::Seconds(settings.seconds("timeout"));
   options.include_roots = settings.list("include_roots");
@@ -472,6 +473,7 @@ void Daemon::shut_down(const std::string& why) {
 void Daemon::join() {
   reader_.join();
   if (io_) io_->join();
+  if (engine_) engine_->join();
   if (server_end_) server_end_->join();
 }
 

@@ -32,6 +32,8 @@ Engine::Engine(asio::io_context& state, asio::thread_pool& io, Artifacts& artifa
       options_(std::move(options)),
       limits_(options_.limits),
       scheduler_(limits_),
+      claims_(state, artifacts.leases(),
+              [this](FlightId flight, schedule::ClaimOutcome outcome) { claimed(flight, outcome); }, {}),
       budget_(limits_.budget_bytes),
       deadline_(state),
       beat_(state) {}
@@ -87,7 +89,8 @@ DrainView Engine::drain(std::function<void()> drained) {
   drained_ = std::move(drained);
   DrainView view;
   for (const auto& flight : scheduler_.flights()) {
-    ++(flight.phase == FlightView::Phase::kQueued ? view.queued : view.running);
+    const bool waits = flight.phase == FlightView::Phase::kQueued || flight.phase == FlightView::Phase::kElsewhere;
+    ++(waits ? view.queued : view.running);
   }
   carry_out(scheduler_.drain(Clock::now()));
   return view;
@@ -100,6 +103,7 @@ void Engine::close(const Error& error) {
   flights_.clear();
   jobs_.clear();
   held_back_.clear();
+  claims_.end();
 }
 
 // ---- actions -------------------------------------------------------------------------------------------------------
@@ -171,6 +175,7 @@ void Engine::run(schedule::Answer& action) {
 
 void Engine::run(schedule::Forget& action) {
   trace_.forget(Clock::now(), action.flight);
+  claims_.drop(action.flight);
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;
   if (entry->second.job != 0) jobs_.erase(entry->second.job);
@@ -223,8 +228,8 @@ void Engine::beat() {
       continue;
     }
     const bool running = view.phase == FlightView::Phase::kRunning;
-    const Beat beat{running ? seconds_since(view.started) : 0, entry->second.memory_bytes, view.place,
-                    view.bytes_ahead};
+    const Beat beat{running ? seconds_since(view.started) : 0, entry->second.memory_bytes, view.place, view.bytes_ahead,
+                    view.phase == FlightView::Phase::kElsewhere};
     for (const WaiterId waiter : entry->second.waiters) waiters_.at(waiter).waiter->beat(beat);
   }
 }

@@ -1,7 +1,7 @@
 // Carries out what the scheduler decides: look-ups and publishing on I/O threads, compiles by the worker, answers to
 // the waiters. Everything here runs on the state thread; what comes from elsewhere is posted to it first.
-// In three files: engine.cc has waiters, look-ups, answers and time, engine_compiles.cc compiles and what the worker
-// says of them, engine_memory.cc memory, limits and spares.
+// In four files: engine.cc has waiters, look-ups, answers and time, engine_claims.cc what other nodes compile,
+// engine_compiles.cc compiles and what the worker says of them, engine_memory.cc memory, limits and spares.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,7 @@
 #include "daemon/schedule/scheduler.h"
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
+#include "daemon/service/claims.h"
 #include "daemon/service/figures.h"
 #include "daemon/service/work.h"
 #include "daemon/service/worker_link.h"
@@ -33,6 +34,7 @@ struct Beat {
   std::uint64_t memory_bytes = 0;
   std::uint32_t place = 0;  // 0: running
   std::uint64_t bytes_ahead = 0;
+  bool elsewhere = false;  // another node compiles it; `place` says nothing
 };
 
 // One waiter's end of the line. Called on the state thread; must not block.
@@ -71,6 +73,8 @@ class Engine {
   bool draining() const { return scheduler_.draining(); }
   // Answers everybody with this error, now and from now on, and forgets what runs.
   void close(const common::Error& error);
+  // After close(): until no call on the store is left of those that no thread of the pool makes.
+  void join() { claims_.join(); }
 
   // From the worker.
   void on_report(WorkerEvent event);
@@ -121,6 +125,7 @@ class Engine {
 
   void carry_out(schedule::Actions actions);
   void run(schedule::LookUp& action);
+  void run(schedule::Claim& action);
   void run(schedule::Compile& action);
   void run(schedule::StopCompile& action);
   void run(schedule::Publish& action);
@@ -129,6 +134,7 @@ class Engine {
 
   bool is_store_silent(const Flight& flight) const;
   void looked_up(FlightId flight, std::shared_ptr<const Product> product);
+  void claimed(FlightId flight, schedule::ClaimOutcome outcome);
   void published(FlightId flight, std::shared_ptr<const Product> product);
   bool can_start() const { return worker_.up() && jobs_.size() + publishing_ < options_.most_objects; }
   void start_held_back();
@@ -159,6 +165,7 @@ class Engine {
   EngineOptions options_;
   schedule::Limits limits_;  // as the scheduler has them
   schedule::Scheduler scheduler_;
+  Claims claims_;
   observe::Trace trace_;
 
   std::unordered_map<WaiterId, Waiting> waiters_;

@@ -79,6 +79,7 @@ void Engine::start_compile(const schedule::Compile& action) {
 }
 
 void Engine::run(schedule::StopCompile& action) {
+  claims_.drop(action.flight);
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;
   if (entry->second.job != 0) return worker_.send(cancel_command(entry->second.job));

@@ -79,9 +79,12 @@ CompileOutcome failed_outcome(CompileOutcome::Kind kind, Error error) {
 const char* name_of(FlightView::Phase phase) {
   switch (phase) {
     case FlightView::Phase::kLookingUp:
+    case FlightView::Phase::kClaiming:
       return "looking_up";
     case FlightView::Phase::kQueued:
       return "queued";
+    case FlightView::Phase::kElsewhere:
+      return "elsewhere";
     case FlightView::Phase::kRunning:
       return "running";
     case FlightView::Phase::kPublishing:

@@ -47,6 +47,8 @@ v1::TraceReply::Span::Kind to_wire(observe::TraceSpan::Kind kind) {
       return v1::TraceReply::Span::LOOK_UP;
     case Kind::kQueued:
       return v1::TraceReply::Span::QUEUED;
+    case Kind::kElsewhere:
+      return v1::TraceReply::Span::ELSEWHERE;
     case Kind::kRunning:
       return v1::TraceReply::Span::RUNNING;
     case Kind::kPublishing:

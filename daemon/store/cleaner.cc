@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kKept = 1h;              // used so recently: never evicted
 constexpr auto kClockSlack = 1min;      // between nodes
-constexpr auto kForeignTempLife = 24h;  // a publish takes seconds; its writer cannot be looked at from here
+constexpr auto kForeignTempLife = 24h;  // since the last write: a publish takes seconds, a lease beats every two
 constexpr std::size_t kQuarantined = 16;
 constexpr double kFull = 0.9;  // cleaned down to this part of a limit, so that the next publish needs no cleaning
 
@@ -49,8 +49,8 @@ bool is_artifact_name(std::string_view name) {
 
 }  // namespace
 
-Cleaner::Cleaner(FileSystem& files, const Directories& directories)
-    : files_(files), directories_(directories), self_(common::Owner::this_process()) {}
+Cleaner::Cleaner(FileSystem& files, const Directories& directories, Leases& leases)
+    : files_(files), directories_(directories), leases_(leases), self_(common::Owner::this_process()) {}
 
 Cleaned Cleaner::clean(const CleanLimits& limits) {
   Cleaned cleaned;
@@ -58,6 +58,7 @@ Cleaned Cleaner::clean(const CleanLimits& limits) {
   if (!turn.taken()) return cleaned;
   cleaned.done = true;
   cleaned.stale_temps = remove_stale_temps();
+  cleaned.stale_leases = remove_stale_leases();
   trim_quarantine();
   evict(entries(), limits, cleaned);
   return cleaned;
@@ -131,14 +132,27 @@ Cleaner::Removal Cleaner::remove_unused(const Entry& entry) {
   return error == 0 ? Removal::kRemoved : Removal::kKept;
 }
 
+bool Cleaner::is_stale(const std::optional<common::Owner>& owner, const Entry& entry) const {
+  const auto life = owner ? common::life_of(*owner, self_) : common::Life::kUnknown;
+  const bool old = entry.info.used + kForeignTempLife < files_.now();
+  return life == common::Life::kDead || (life == common::Life::kUnknown && old);
+}
+
 std::uint64_t Cleaner::remove_stale_temps() {
   std::uint64_t removed = 0;
   for (const Entry& entry : files_in(directories_.temps())) {
     const auto owner = common::owner_of(std::string_view(entry.path).substr(entry.path.rfind('/') + 1));
-    const auto life = owner ? common::life_of(*owner, self_) : common::Life::kUnknown;
-    const bool old = entry.info.used + kForeignTempLife < files_.now();
-    const bool stale = life == common::Life::kDead || (life == common::Life::kUnknown && old);
-    if (stale && files_.unlink(entry.path) == 0) ++removed;
+    if (is_stale(owner, entry) && files_.unlink(entry.path) == 0) ++removed;
+  }
+  return removed;
+}
+
+// Who asks for the key of one takes it over sooner: these are of keys that nobody asks for.
+std::uint64_t Cleaner::remove_stale_leases() {
+  std::uint64_t removed = 0;
+  for (const Entry& entry : files_in(directories_.leases())) {
+    const auto text = leases_.read(entry.path);
+    if (text && is_stale(Leases::holder_of(*text), entry) && leases_.remove(entry.path, *text)) ++removed;
   }
   return removed;
 }

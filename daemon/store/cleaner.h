@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/owner.h"
 #include "daemon/store/directories.h"
 #include "daemon/store/file_system.h"
+#include "daemon/store/leases.h"
 
 namespace jitc::store {
 
@@ -17,13 +19,13 @@ struct CleanLimits {
 
 struct Cleaned {
   bool done = false;  // false: somebody else on this node does it
-  std::uint64_t evicted = 0, stale_temps = 0;
+  std::uint64_t evicted = 0, stale_temps = 0, stale_leases = 0;
   std::uint64_t entries_left = 0, bytes_left = 0;
 };
 
 class Cleaner {
  public:
-  Cleaner(FileSystem& files, const Directories& directories);
+  Cleaner(FileSystem& files, const Directories& directories, Leases& leases);
   Cleaned clean(const CleanLimits& limits);
 
  private:
@@ -37,11 +39,14 @@ class Cleaner {
   bool may_evict(const Entry& entry, FileTime now) const;
   enum class Removal { kRemoved, kGone, kKept };
   Removal remove_unused(const Entry& entry);
+  bool is_stale(const std::optional<common::Owner>& owner, const Entry& entry) const;
   std::uint64_t remove_stale_temps();
+  std::uint64_t remove_stale_leases();
   void trim_quarantine();
 
   FileSystem& files_;
   const Directories& directories_;
+  Leases& leases_;
   const common::Owner self_;
 };
 

@@ -21,11 +21,13 @@ class Directories {
   // Where the entry of this key goes.
   common::Result<void> make_shard(const common::Digest& key) { return make_one(shard(key)); }
   common::Result<void> make_quarantine() { return make_one(quarantine()); }
+  common::Result<void> make_leases() { return make_one(leases()); }
 
   const std::string& store() const { return store_; }
   std::string version() const { return store_ + "/v1"; }
   std::string temps() const { return version() + "/tmp"; }
   std::string quarantine() const { return version() + "/quarantine"; }
+  std::string leases() const { return version() + "/leases"; }
   std::string shard(const common::Digest& key) const { return version() + "/" + key.hex().substr(0, 2); }
   mode_t file_mode() const { return file_mode_; }
 

@@ -22,6 +22,13 @@ class RealFileSystem : public FileSystem {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     return written < 0 ? -errno : written;
   }
+  ssize_t read(int fd, std::string& bytes, std::size_t most) override {
+    bytes.resize(most);
+    const ssize_t got = ::pread(fd, bytes.data(), most, 0);
+    const int error = errno;
+    bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return got < 0 ? -error : got;
+  }
   int fchmod(int fd, mode_t mode) override { return result_of(::fchmod(fd, mode)); }
   int fsync(int fd) override { return result_of(::fsync(fd)); }
   int close(int fd) override { return result_of(::close(fd)); }

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,13 +20,15 @@ struct FileInfo {
   bool regular = false;
 };
 
-// Every function returns 0 (`open` a descriptor, `write` the bytes written), or -errno. Each is one system call, so
-// that each place where a publish can be interrupted is one call here. Safe to use from several threads.
+// Every function returns 0 (`open` a descriptor, `write` and `read` a number of bytes), or -errno. Each is one system
+// call, so that each place where a publish can be interrupted is one call here. Safe to use from several threads.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
   virtual int open(const std::string& path, int flags, mode_t mode) = 0;
   virtual ssize_t write(int fd, std::string_view bytes) = 0;
+  // Of the file's first bytes so many at most, wherever it stands for `write`; their number.
+  virtual ssize_t read(int fd, std::string& bytes, std::size_t most) = 0;
   virtual int fchmod(int fd, mode_t mode) = 0;
   virtual int fsync(int fd) = 0;
   virtual int close(int fd) = 0;  // the descriptor is gone whatever it returns

@@ -25,7 +25,8 @@ Store::Store(Options options, FileSystem& files)
       reader_(layers_of(options_)),
       directories_(files, options_.directory, options_.mode, options_.allow_shared),
       publisher_(files, directories_),
-      cleaner_(files, directories_) {}
+      leases_(files, directories_),
+      cleaner_(files, directories_, leases_) {}
 
 Result<std::unique_ptr<Store>> Store::open(Options options, FileSystem& files) {
   while (options.directory.size() > 1 && options.directory.ends_with('/')) options.directory.pop_back();

@@ -3,6 +3,7 @@
 //   v1/<2 hex>/<64 hex>.so   artifacts (common/artifact.h). A final name is linked once, whole, and never overwritten
 //   v1/tmp/<temp name>       what is being written (common/owner.h)
 //   v1/quarantine/...        what did not verify, the last few
+//   v1/leases/<64 hex>       who compiles what (daemon/store/leases.h)
 //
 // The directory may be shared between nodes and daemons: no locks, only link, rename and unlink, each of which may find
 // that somebody else was faster. Every function may be called from several threads at once.
@@ -24,6 +25,7 @@
 #include "daemon/store/cleaner.h"
 #include "daemon/store/directories.h"
 #include "daemon/store/file_system.h"
+#include "daemon/store/leases.h"
 #include "daemon/store/publisher.h"
 
 namespace jitc::store {
@@ -76,6 +78,8 @@ class Store {
   // the last used at the end. What cannot be read is left out.
   std::vector<common::Manifest> newest_manifests(std::size_t most, std::chrono::milliseconds patience) const;
 
+  Leases& leases() { return leases_; }
+
   Counters counters() const;
   std::uint64_t size_bytes() const { return bytes_; }  // at the last clean(), and what was published since
   const std::string& directory() const { return options_.directory; }
@@ -88,6 +92,7 @@ class Store {
   common::StoreReader reader_;
   Directories directories_;
   Publisher publisher_;
+  Leases leases_;
   Cleaner cleaner_;
   std::atomic<std::uint64_t> published_{0}, quarantined_{0}, evicted_{0}, stale_temps_{0};
   std::atomic<std::uint64_t> bytes_{0}, entries_{0};

@@ -271,6 +271,19 @@ TEST_F(RpcTest, ACallLongerThanTheSilenceLimitLivesOnHeartbeats) {
   EXPECT_GE(answer.progress[0].seconds, 1.0);
 }
 
+TEST_F(RpcTest, WhatAnotherNodeCompilesIsAPhaseOfItsOwn) {
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
+                      v1::CompileEvent beat;
+                      beat.mutable_heartbeat()->set_elsewhere(true);
+                      while (events.Write(beat)) {
+                      }
+                      return grpc::Status::OK;
+                    }});
+  const auto answer = compile(*client(), {}, [](const rpc::Progress&) { return false; });
+  ASSERT_EQ(answer.progress.size(), 1u);
+  EXPECT_EQ(answer.progress[0].phase, rpc::Progress::Phase::kElsewhere);
+}
+
 TEST_F(RpcTest, TheTotalLimitEndsABusyCall) {
   FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest&, FakeDaemon::Events& events) {
                       while (events.Write(v1::CompileEvent())) {

@@ -51,7 +51,8 @@ std::unique_ptr<v1::Compiler::Stub> connect_stub(const std::string& runtime_dir)
 
 TestDaemon::TestDaemon(const StartOptions& options)
     : runtime_dir_((options.directory.empty() ? directory_.path() : options.directory) + "/run"),
-      store_((options.directory.empty() ? directory_.path() : options.directory) + "/store") {
+      store_(!options.store.empty() ? options.store
+                                    : (options.directory.empty() ? directory_.path() : options.directory) + "/store") {
   // What the daemon leaves behind comes to the test, which can tell then.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];

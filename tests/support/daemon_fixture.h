@@ -25,6 +25,7 @@ struct StartOptions {
   std::string shell;                     // commands before it becomes jitcd: limits, variables
   int socket = -1;                       // its descriptor 3
   std::string directory;                 // "run" and "store" are there; empty: in a fresh one
+  std::string store;                     // another one than that
 };
 
 class TestDaemon {

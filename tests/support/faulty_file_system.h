@@ -43,6 +43,9 @@ class FaultyFileSystem : public store::FileSystem {
   ssize_t write(int fd, std::string_view bytes) override {
     return apply("write", [&] { return real_.write(fd, bytes); });
   }
+  ssize_t read(int fd, std::string& bytes, std::size_t most) override {
+    return apply("read", [&] { return real_.read(fd, bytes, most); });
+  }
   int fchmod(int fd, mode_t mode) override {
     return apply("fchmod", [&] { return real_.fchmod(fd, mode); });
   }

@@ -32,8 +32,8 @@ std::uint64_t number_of(const common::Digest& key) {
 
 }  // namespace
 
-ScheduleSimulation::ScheduleSimulation(std::uint64_t seed)
-    : random_(seed), seed_(seed), limits_(some_limits()), scheduler_(limits_) {
+ScheduleSimulation::ScheduleSimulation(std::uint64_t seed, bool leases)
+    : random_(seed), seed_(seed), leases_(leases), limits_(some_limits()), scheduler_(limits_) {
   after(0, What::kArrival);
   after(50, What::kLimits);
 }
@@ -50,6 +50,7 @@ schedule::Limits ScheduleSimulation::some_limits() {
   limits.spare_bytes = pick(200) * kMiB;
   limits.queue_length = kQueueLength;
   limits.pressure = chance(0.1);
+  limits.leases = leases_;
   return limits;
 }
 
@@ -116,6 +117,10 @@ void ScheduleSimulation::on(const Event& event) {
       take(scheduler_.look_up_done(now_, event.id, store_.contains(flight->second.submission.key)));
       return put_in_queue(event.id);
     }
+    case What::kClaimed:
+      return claimed(event.id);
+    case What::kElsewhereOver:
+      return elsewhere_over(event.id);
     case What::kCompiled:
       return compiled(event.id, event.run);
     case What::kPublished:
@@ -178,9 +183,43 @@ void ScheduleSimulation::leave(WaiterId id) {
     blocking_.erase({waiter.since, id});
     Flight& flight = flights_.at(waiter.flight);
     flight.waiters.erase(id);
+    seen_.left_elsewhere += flight.phase == Phase::kElsewhere ? 1 : 0;
     update_queue(waiter.flight, flight);
   }
   take(scheduler_.leave(now_, id));  // a late one changes nothing
+}
+
+// One in four is compiled by another node meanwhile, or was just now.
+void ScheduleSimulation::claimed(FlightId id) {
+  const auto entry = flights_.find(id);
+  if (entry == flights_.end() || entry->second.phase != Phase::kClaiming) return;  // cancelled
+  Flight& flight = entry->second;
+  const std::uint64_t dice = pick(8);
+  const auto outcome = dice == 0   ? schedule::ClaimOutcome::kOver
+                       : dice == 1 ? schedule::ClaimOutcome::kElsewhere
+                                   : schedule::ClaimOutcome::kOurs;
+  if (outcome == schedule::ClaimOutcome::kElsewhere) {
+    ++seen_.elsewhere;
+    flight.phase = Phase::kElsewhere;
+    after(between(0.1, kLongestCompile), What::kElsewhereOver, id);
+  } else if (outcome == schedule::ClaimOutcome::kOver) {
+    if (chance(0.9)) store_.insert(flight.submission.key);
+    flight.phase = Phase::kLookingUp;
+  } else if (flight.waiters.empty()) {
+    flight.phase = Phase::kQueued;
+  }
+  if (flight.phase != Phase::kClaiming) running_.erase(id);
+  take(scheduler_.claimed(now_, id, outcome));
+  put_in_queue(id);
+}
+
+// The other one has published it, or has failed.
+void ScheduleSimulation::elsewhere_over(FlightId id) {
+  const auto entry = flights_.find(id);
+  if (entry == flights_.end() || entry->second.phase != Phase::kElsewhere) return;
+  if (chance(0.8)) store_.insert(entry->second.submission.key);
+  entry->second.phase = Phase::kLookingUp;
+  take(scheduler_.claimed(now_, id, schedule::ClaimOutcome::kOver));
 }
 
 void ScheduleSimulation::compiled(FlightId id, std::uint64_t run) {
@@ -198,7 +237,12 @@ void ScheduleSimulation::compiled(FlightId id, std::uint64_t run) {
 
 // Everything that runs ends at once.
 void ScheduleSimulation::lose_worker() {
-  for (const FlightId id : std::exchange(running_, {})) {
+  std::set<FlightId> lost;
+  for (const FlightId id : running_) {
+    if (flights_.at(id).phase != Phase::kClaiming) lost.insert(id);
+  }
+  for (const FlightId id : lost) running_.erase(id);
+  for (const FlightId id : lost) {
     CompileOutcome outcome{};
     outcome.kind = Kind::kWorkerLost;
     flights_.at(id).hit_from_outside = false;
@@ -254,12 +298,31 @@ CompileOutcome ScheduleSimulation::outcome_of(const Flight& flight, const schedu
   return outcome;
 }
 
-void ScheduleSimulation::on(const schedule::Compile& action) {
+void ScheduleSimulation::take_place(FlightId id, Flight& flight, std::uint64_t limit_bytes, bool alone) {
   ++started_;
+  require(running_.insert(id).second, "nothing is started twice");
+  if (flight.order == 0) flight.order = queue_order_++;
+  queued_[flight.prefetch].erase({flight.order, id});
+  if (flight.attempt == 0 && !alone) check_start(id, flight);
+  flight.alone = alone;
+  flight.limit_bytes = limit_bytes;
+}
+
+void ScheduleSimulation::on(const schedule::Claim& action) {
   Flight& flight = flights_.at(action.flight);
-  require(flight.phase == Phase::kQueued || flight.phase == Phase::kLookingUp || running_.count(action.flight) == 0,
-          "nothing is started while it runs");
-  require(running_.insert(action.flight).second, "nothing is started twice");
+  require(leases_ && !flight.submission.no_cache && !flight.claimed, "what is to be published is claimed, once");
+  flight.claimed = true;
+  take_place(action.flight, flight, scheduler_.view(action.flight).value_or(FlightView{}).limit_bytes,
+             scheduler_.alone_runs());
+  flight.phase = Phase::kClaiming;
+  after(between(0.0001, 0.002), What::kClaimed, action.flight);
+}
+
+void ScheduleSimulation::on(const schedule::Compile& action) {
+  Flight& flight = flights_.at(action.flight);
+  if (flight.phase != Phase::kClaiming) take_place(action.flight, flight, action.limit_bytes, action.alone);
+  require(!leases_ || flight.claimed || flight.submission.no_cache, "nothing is compiled that was not claimed");
+  require(flight.limit_bytes == action.limit_bytes && flight.alone == action.alone, "it starts with what it claimed");
   require(!flight.waiters.empty(), "nothing starts that nobody waits for");
   require(action.attempt == ++flight.attempt, "attempts are counted");
   require(action.attempt <= limits_.crash_tries + 4, "tries are bounded");
@@ -267,11 +330,6 @@ void ScheduleSimulation::on(const schedule::Compile& action) {
   require(!action.alone || running_.size() == 1, "who runs alone runs alone");
   require(action.alone || !flight.hit_from_outside, "what others did to a compile is not risked again");
   require(!action.level || !flight.submission.exact_flags, "exact flags stay");
-  if (flight.order == 0) flight.order = queue_order_++;
-  queued_[flight.prefetch].erase({flight.order, action.flight});
-  if (action.attempt == 1 && !action.alone) check_start(action.flight, flight);
-  flight.alone = action.alone;
-  flight.limit_bytes = action.limit_bytes;
   seen_.alone += action.alone ? 1 : 0;
   flight.phase = Phase::kRunning;
   flight.run = next_run_++;
@@ -327,6 +385,7 @@ void ScheduleSimulation::on(const schedule::Forget& action) {
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;  // refused as soon as it came
   require(entry->second.waiters.empty(), "nobody is forgotten");
+  if (entry->second.phase == Phase::kClaiming) running_.erase(action.flight);
   require(!running_.contains(action.flight), "nothing is forgotten while it runs");
   queued_[entry->second.prefetch].erase({entry->second.order, action.flight});
   const auto joinable = by_key_.find(entry->second.submission.key);

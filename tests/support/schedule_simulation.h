@@ -19,7 +19,8 @@ namespace jitc::testing {
 
 class ScheduleSimulation {
  public:
-  explicit ScheduleSimulation(std::uint64_t seed);
+  // `leases`: other nodes compile for the same store.
+  explicit ScheduleSimulation(std::uint64_t seed, bool leases = false);
 
   // Until so many events; then nobody comes any more, the daemon drains, and everything ends. Stops at a violation.
   void run(std::uint64_t events);
@@ -31,7 +32,7 @@ class ScheduleSimulation {
   // What happened often enough that the run means something.
   struct Seen {
     std::uint64_t hits = 0, done = 0, errors = 0, left = 0, rejoined = 0, alone = 0, limits = 0, idle_queue = 0,
-                  outside = 0, remembered = 0;
+                  outside = 0, remembered = 0, elsewhere = 0, left_elsewhere = 0;
     std::uint32_t longest_queue = 0, most_overtaken = 0;
   };
   const Seen& seen() const { return seen_; }
@@ -42,7 +43,7 @@ class ScheduleSimulation {
   using WaiterId = schedule::WaiterId;
   static constexpr Time kStart{std::chrono::hours(1)};
 
-  enum class What { kArrival, kLeave, kLookedUp, kCompiled, kPublished, kCancel, kLimits };
+  enum class What { kArrival, kLeave, kLookedUp, kClaimed, kElsewhereOver, kCompiled, kPublished, kCancel, kLimits };
   struct Event {
     Time at;
     std::uint64_t order = 0;  // of those at one time
@@ -56,7 +57,7 @@ class ScheduleSimulation {
     FlightId flight = 0;
     Time since;
   };
-  enum class Phase { kLookingUp, kQueued, kRunning, kStopping, kPublishing };
+  enum class Phase { kLookingUp, kQueued, kClaiming, kElsewhere, kRunning, kStopping, kPublishing };
   struct Flight {
     schedule::Submission submission;
     Phase phase = Phase::kLookingUp;
@@ -68,6 +69,7 @@ class ScheduleSimulation {
     std::uint64_t limit_bytes = 0;
     bool alone = false;
     bool degraded = false;
+    bool claimed = false;
     bool hit_from_outside = false;       // the start before ended so
     schedule::CompileOutcome outcome{};  // of the start that runs
   };
@@ -85,12 +87,15 @@ class ScheduleSimulation {
   void on(const Event& event);
   void arrive();
   void leave(WaiterId waiter);
+  void claimed(FlightId flight);
+  void elsewhere_over(FlightId flight);
   void compiled(FlightId flight, std::uint64_t run);
   void lose_worker();
   void change_limits();
 
   void take(const schedule::Actions& actions);
   void on(const schedule::LookUp& action);
+  void on(const schedule::Claim& action);
   void on(const schedule::Compile& action);
   void on(const schedule::StopCompile& action);
   void on(const schedule::Publish& action);
@@ -101,6 +106,7 @@ class ScheduleSimulation {
   void require(bool holds, const char* what);
   void put_in_queue(FlightId id);
   void update_queue(FlightId id, const Flight& flight);
+  void take_place(FlightId id, Flight& flight, std::uint64_t limit_bytes, bool alone);
   void check_start(FlightId id, const Flight& flight);
   void check_event(bool started, std::uint32_t running_before, std::uint64_t reserved_before);
   void check_oldest();
@@ -113,6 +119,7 @@ class ScheduleSimulation {
 
   std::mt19937_64 random_;
   std::uint64_t seed_;
+  bool leases_;
   schedule::Limits limits_;
   schedule::Scheduler scheduler_;
   schedule::MemoryModel untaught_;
@@ -128,7 +135,7 @@ class ScheduleSimulation {
   Time full_until_ = kStart;                         // others leave no memory to compiles, whatever the budget says
   std::set<std::pair<std::uint64_t, FlightId>> queued_[2];  // with waiters; blocking, prefetch
   std::set<std::pair<Time, WaiterId>> blocking_;            // who waits, since when
-  std::set<FlightId> running_;                              // those being stopped, too
+  std::set<FlightId> running_;                              // those being stopped, too, and those that claim
   std::uint32_t started_ = 0;                               // in this event
   FlightId oldest_ = 0;                                     // of the blocking ones in the queue
   Time oldest_since_;

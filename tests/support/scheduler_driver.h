@@ -88,6 +88,10 @@ class SchedulerDriver {
     std::erase(look_ups, flight);
     take(scheduler.look_up_done(now, flight, is_hit));
   }
+  void claimed(schedule::FlightId flight, schedule::ClaimOutcome outcome) {
+    if (outcome != schedule::ClaimOutcome::kElsewhere) std::erase(claims, flight);
+    take(scheduler.claimed(now, flight, outcome));
+  }
   void leave(schedule::WaiterId waiter) { take(scheduler.leave(now, waiter)); }
   void cancel(schedule::FlightId flight) { take(scheduler.cancel(now, flight)); }
   void tick() { take(scheduler.tick(now)); }
@@ -139,7 +143,7 @@ class SchedulerDriver {
   schedule::Scheduler scheduler;
   schedule::Time now{std::chrono::hours(1)};
   schedule::WaiterId next_waiter = 1;
-  std::vector<schedule::FlightId> look_ups, publishing, stopped, forgotten;
+  std::vector<schedule::FlightId> look_ups, claims, publishing, stopped, forgotten;
   std::map<schedule::FlightId, schedule::Compile> running;  // started, not yet reported
   std::vector<schedule::Compile> started;                   // all starts, in order
   std::map<schedule::WaiterId, schedule::Answer> answers;
@@ -147,6 +151,7 @@ class SchedulerDriver {
 
  private:
   void on(const schedule::LookUp& action) { look_ups.push_back(action.flight); }
+  void on(const schedule::Claim& action) { claims.push_back(action.flight); }
   void on(const schedule::Compile& action) {
     EXPECT_FALSE(running.contains(action.flight)) << "started while it ran";
     running.emplace(action.flight, action);

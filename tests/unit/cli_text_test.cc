@@ -31,6 +31,7 @@ TEST(ProgressLine, SaysPhasePlaceSecondsMemory) {
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kConnecting, .seconds = 3.7}), "f.c: connecting, 3 s");
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kQueued, .place = 3, .seconds = 12}), "f.c: queued, place 3, 12 s");
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kReconnecting, .seconds = 12}), "f.c: reconnecting, 12 s");
+  EXPECT_EQ(progress_line("f.c", {.phase = Phase::kElsewhere, .seconds = 12}), "f.c: another node compiles it, 12 s");
   EXPECT_EQ(progress_line("f.c", {.phase = Phase::kCompiling, .seconds = 12, .memory_bytes = 340 << 20}),
             "f.c: compiling, 12 s, 340 MiB");
 }

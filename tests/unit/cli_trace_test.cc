@@ -206,10 +206,12 @@ TEST(TraceView, LastPartCutsAtItsBegin) {
 
 TEST(TraceView, LeavesOutKindsThatItDoesNotKnow) {
   const TraceView view = trace_view(R"({"node":"n","spans":[{"kind":"RUNNING","begin_us":9,"end_us":7},
-                                        {"kind":"OF_TOMORROW"},{"kind":"QUEUED","begin_us":3,"end_us":4}]})");
-  ASSERT_EQ(view.spans.size(), 2u);
+                                        {"kind":"OF_TOMORROW"},{"kind":"QUEUED","begin_us":3,"end_us":4},
+                                        {"kind":"ELSEWHERE","begin_us":4,"end_us":5}]})");
+  ASSERT_EQ(view.spans.size(), 3u);
   EXPECT_EQ(view.spans[0].kind, Kind::kQueued);
-  EXPECT_EQ(view.spans[1].end, 9u);
+  EXPECT_EQ(view.spans[1].kind, Kind::kElsewhere);
+  EXPECT_EQ(view.spans[2].end, 9u);
 }
 
 }  // namespace

@@ -39,6 +39,16 @@ TEST_P(ScheduleSimulationTest, HoldsAfterEveryEvent) {
   RecordProperty("simulated_seconds", static_cast<int>(node.simulated_seconds()));
 }
 
+TEST(SharedStoreSimulationTest, HoldsAfterEveryEvent) {
+  ScheduleSimulation node(5, true);
+  node.run(kEvents);
+  ASSERT_EQ(node.violation(), "");
+  EXPECT_GT(node.seen().elsewhere, kEvents / 1000);
+  EXPECT_GT(node.seen().left_elsewhere, 0U);
+  EXPECT_GT(node.counters().retries, 0U);
+  EXPECT_EQ(node.counters().elsewhere, node.seen().elsewhere);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, ScheduleSimulationTest, ::testing::Range<std::uint64_t>(1, 5));
 
 }  // namespace

@@ -125,8 +125,9 @@ typedef enum jitc_phase JITC_AS_INT {
   JITC_PHASE_QUEUED = 1,
   JITC_PHASE_COMPILING = 2,
   JITC_PHASE_LOADING = 3,
-  JITC_PHASE_ARRIVING = 4,    /* other ranks have not begun this call yet */
-  JITC_PHASE_RECONNECTING = 5 /* the daemon went away; the root asks another one */
+  JITC_PHASE_ARRIVING = 4,     /* other ranks have not begun this call yet */
+  JITC_PHASE_RECONNECTING = 5, /* the daemon went away; the root asks another one */
+  JITC_PHASE_ELSEWHERE = 6     /* another node compiles it, for the store that both have */
 } jitc_phase;
 
 /* What a waiting rank is told about once a second. */

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .problem import Problem
 
 Source = Union[str, "Problem", Callable[[], Union[str, "Problem"]]]
-PHASES = ("connecting", "queued", "compiling", "loading", "arriving", "reconnecting")
+PHASES = ("connecting", "queued", "compiling", "loading", "arriving", "reconnecting", "elsewhere")
 
 
 @dataclasses.dataclass(frozen=True)
