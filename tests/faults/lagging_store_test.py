@@ -25,7 +25,7 @@ BIN, LAGGING_FS, SOLVER, *MPIRUN = sys.argv[1:]
 class Cluster:
     """Nodes `a` and `b`; `on_a` is a job whose root is on a and whose other rank is on b, `on_b` the reverse."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, **settings):
         self._stack = contextlib.ExitStack()
         scratch = pathlib.Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="jitc-lag-")))
         backing = scratch / "backing"
@@ -35,7 +35,7 @@ class Cluster:
         for name in "ab":
             self.mounts.append(self._stack.enter_context(Mount(LAGGING_FS, backing, scratch / name, *options)))
             store = str(self.mounts[-1].path / "store")
-            self.nodes.append(self._stack.enter_context(Node(BIN, JITC_STORE=store)))
+            self.nodes.append(self._stack.enter_context(Node(BIN, JITC_STORE=store, **settings)))
         self.a, self.b = self.nodes
         self.sight_of_a, self.sight_of_b = self.mounts
 
@@ -149,21 +149,33 @@ def removed_or_replaced_elsewhere():
         cluster.expect_one_whole_artifact()
 
 
+def want_the_same_at_once(cluster, count):
+    """Two jobs on two nodes compile one text at the same time, so many times: one artifact each, and nobody fails."""
+    for number in range(count):
+        path, value = source(cluster.a, number)
+        for job in (cluster.on_a, cluster.on_b):
+            job.tell(f"compile {path}")
+        told = [job.answer() for job in (cluster.on_a, cluster.on_b)]
+        assert all(one["kind"] == "OK" and one["value"] == value for one in told), told
+    assert len(artifacts(cluster.backing)) == count
+    for node, compiles in zip(cluster.nodes, cluster.compiles()):
+        stats = node.stats()
+        assert compiles <= count and stats["publish_failures"] == stats["quarantined"] == 0, stats
+    verified = cluster.a.jitc("cache", "verify", f"--store={cluster.backing}")
+    assert verified.returncode == 0 and f"{count} good" in verified.stderr, verified.stderr
+
+
 def both_publish_at_once():
-    """Two jobs on two nodes compile one text at the same time: one artifact, and nobody fails."""
-    with Cluster() as cluster:
-        for number in range(20):
-            path, value = source(cluster.a, number)
-            for job in (cluster.on_a, cluster.on_b):
-                job.tell(f"compile {path}")
-            told = [job.answer() for job in (cluster.on_a, cluster.on_b)]
-            assert all(one["kind"] == "OK" and one["value"] == value for one in told), told
-        assert len(artifacts(cluster.backing)) == 20
-        for node, compiles in zip(cluster.nodes, cluster.compiles()):
-            stats = node.stats()
-            assert compiles <= 20 and stats["publish_failures"] == stats["quarantined"] == 0, stats
-        verified = cluster.a.jitc("cache", "verify", f"--store={cluster.backing}")
-        assert verified.returncode == 0 and "20 good" in verified.stderr, verified.stderr
+    with Cluster(JITC_STORE_LEASE="0") as cluster:
+        want_the_same_at_once(cluster, 20)
+
+
+def absent_names_outlive_the_lease():
+    """Who waited for the other and does not see what it has published compiles too; nobody waits in vain."""
+    for options in ((), ("--snapshot",)):
+        with Cluster(*options) as cluster:
+            want_the_same_at_once(cluster, 5)
+            print(f"  5 texts, compiles {cluster.compiles()}", flush=True)
 
 
 def without_locks_links_and_fsync():
@@ -187,7 +199,8 @@ def without_locks_links_and_fsync():
 
 if __name__ == "__main__":
     for scenario in (published_elsewhere_and_not_seen, negative_entry_outlives_the_publish, name_before_contents,
-                     removed_or_replaced_elsewhere, both_publish_at_once, without_locks_links_and_fsync):
+                     removed_or_replaced_elsewhere, both_publish_at_once, absent_names_outlive_the_lease,
+                     without_locks_links_and_fsync):
         begin = time.monotonic()
         scenario()
         print(f"{scenario.__name__}: {time.monotonic() - begin:.1f} s", flush=True)
