@@ -75,15 +75,26 @@ Result<std::string> read_file(const std::string& path) {
   return read_all(fd.get(), path);
 }
 
+Fd open_regular(const std::string& path, struct stat& status) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!fd && errno == ENXIO) errno = ELOOP;  // a socket, or a device that is not there
+  if (!fd || ::fstat(fd.get(), &status) != 0) return {};
+  if (S_ISREG(status.st_mode)) return fd;
+  fd.reset();
+  errno = ELOOP;
+  return {};
+}
+
+ErrorKind write_error_kind(int error_number) {
+  const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+  return full ? ErrorKind::kStoreFull : ErrorKind::kStoreUnavailable;
+}
+
 Result<void> write_all(int fd, std::string_view bytes, std::string_view what) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-      return fail_errno(full ? ErrorKind::kStoreFull : ErrorKind::kStoreUnavailable, errno, "cannot be written",
-                        std::string(what));
-    }
+    if (written < 0) return fail_errno(write_error_kind(errno), errno, "cannot be written", std::string(what));
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
@@ -111,7 +122,7 @@ Result<void> make_directories(const std::string& path, mode_t mode) {
       const int error_number = errno;
       // A parent that exists may answer EROFS or EACCES instead of EEXIST.
       if (::stat(part.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-        return fail_errno(ErrorKind::kStoreUnavailable, error_number, "the directory cannot be made", part);
+        return fail_errno(write_error_kind(error_number), error_number, "the directory cannot be made", part);
     }
     if (slash == std::string::npos) break;
   }
@@ -146,6 +157,13 @@ Result<std::string> follow_links(const std::string& path) {
       return fail_errno(ErrorKind::kStoreUnavailable, error.value(), "the symbolic link cannot be followed", path);
   }
   return file.string();
+}
+
+uid_t overflow_uid() {
+  const auto text = read_file("/proc/sys/kernel/overflowuid");
+  uid_t value = 65534;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), value);
+  return value;
 }
 
 std::string host_name() {

@@ -67,17 +67,14 @@ bool read_roots(const nlohmann::json& object, std::vector<std::pair<std::string,
   return true;
 }
 
-// A FIFO or a device under this name must not hold the reader for ever.
 Result<std::string> read_own_file(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status{};
+  const Fd fd = open_regular(path, status);
   if (!fd) {
-    if (errno == ELOOP || errno == ENXIO) return fail(ErrorKind::kRefused, "not a regular file", path, "remove it");
+    if (errno == ELOOP) return fail(ErrorKind::kRefused, "not a regular file", path, "remove it");
     return fail(ErrorKind::kUnreachable, "no daemon has left its identity file", path,
                 "start one with 'jitc daemon start'");
   }
-  struct stat status{};
-  if (::fstat(fd.get(), &status) != 0) return fail_errno(ErrorKind::kUnreachable, errno, "cannot be looked at", path);
-  if (!S_ISREG(status.st_mode)) return fail(ErrorKind::kRefused, "not a regular file", path, "remove it");
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
     return fail(ErrorKind::kRefused, "belongs to uid " + std::to_string(status.st_uid) + ", not to this user", path,
                 "use a runtime directory of your own");
@@ -108,6 +105,15 @@ const CompilerIdentity* Identity::compiler(std::string_view name) const {
   return it == compilers.end() ? nullptr : &*it;
 }
 
+std::vector<StoreLayer> store_layers(const Identity& identity) {
+  std::vector<StoreLayer> layers;
+  for (const std::string& store : identity.read_only_stores)
+    layers.push_back({store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwner});
+  if (!identity.store.empty())
+    layers.push_back({identity.store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwn});
+  return layers;
+}
+
 Result<void> write_identity(const std::string& runtime_dir, const Identity& identity) {
   nlohmann::json compilers = nlohmann::json::array();
   for (const auto& compiler : identity.compilers)
@@ -120,6 +126,7 @@ Result<void> write_identity(const std::string& runtime_dir, const Identity& iden
                                  {"triple", identity.triple},
                                  {"native_isa", identity.native_isa},
                                  {"store", identity.store},
+                                 {"store_is_shared", identity.store_is_shared ? 1 : 0},
                                  {"read_only_stores", identity.read_only_stores},
                                  {"include_roots", std::move(roots)}};
   // What is no UTF-8 (a path, which readers then do not find) must not keep the daemon from serving.
@@ -143,11 +150,14 @@ Result<Identity> read_identity(const std::string& runtime_dir) {
   if (!text) return std::unexpected(text.error());
   const auto object = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   Identity identity;
+  int shared = 0;
   if (!object.is_object() || !read(object, "version", identity.version) || !read(object, "pid", identity.pid) ||
       !read(object, "triple", identity.triple) || !read(object, "native_isa", identity.native_isa) ||
-      !read(object, "store", identity.store) || !read_compilers(object, identity.compilers) ||
-      !read_stores(object, identity.read_only_stores) || !read_roots(object, identity.include_roots))
+      !read(object, "store", identity.store) || !read(object, "store_is_shared", shared) ||
+      !read_compilers(object, identity.compilers) || !read_stores(object, identity.read_only_stores) ||
+      !read_roots(object, identity.include_roots))
     return unreadable(path);
+  identity.store_is_shared = shared != 0;
   return identity;
 }
 

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/isa.h"
 #include "common/request.h"
+#include "common/store_trust.h"
 
 namespace jitc::common {
 
@@ -21,10 +22,14 @@ struct Identity {
   std::string triple;
   std::string native_isa;  // cpu and features, for isa_wish native
   std::string store;
+  bool store_is_shared = false;  // declared as a group's: what others put into stores counts too
   std::vector<std::string> read_only_stores;
   std::vector<std::pair<std::string, std::string>> include_roots;  // path, content digest
   const CompilerIdentity* compiler(std::string_view name) const;   // by name or path
 };
+
+// What the daemon reads, in its order: the read-only stores, then the writable one, if there is one.
+std::vector<StoreLayer> store_layers(const Identity& identity);
 
 inline constexpr const char* kIdentityFile = "identity.json";
 

@@ -37,6 +37,8 @@ constexpr auto kTable = std::to_array<MetricInfo>({
     {"published", "jitc_published_total", kCounter, "artifacts put into the store"},
     {"evicted", "jitc_evicted_total", kCounter, "artifacts removed to keep the store within its size"},
     {"quarantined", "jitc_quarantined_total", kCounter, "store entries put aside because they did not verify"},
+    {"untrusted", "jitc_untrusted_total", kCounter,
+     "store entries not used because another user can have made or changed them"},
     {"publish_failures", "jitc_publish_failures_total", kCounter, "artifacts that the store did not take"},
     {"refused_peers", "jitc_refused_peers_total", kCounter, "connections of other users, refused"},
     {"worker_restarts", "jitc_worker_restarts_total", kCounter, "times that the worker died and was started again"},

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,13 +37,6 @@ std::string as_component(std::string text) {
   for (char& c : text)
     if (c == '/' || c == '\0' || c == ' ') c = '_';
   return text;
-}
-
-uid_t overflow_uid() {
-  const auto text = read_file("/proc/sys/kernel/overflowuid");
-  uid_t value = 65534;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), value);
-  return value;
 }
 
 void set_send_timeout(int socket, double seconds) {

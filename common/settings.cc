@@ -38,9 +38,14 @@ constexpr auto kTable = std::to_array<SettingInfo>({
     {"store_readonly", "JITC_STORE_READONLY", "", kList, "", "",
      "stores that are read before the writable one, ':' between"},
     {"store_max", "JITC_STORE_MAX", "--store-max", kBytes, "10G", "", "size that the writable store may reach"},
+    {"store_max_entries", "JITC_STORE_MAX_ENTRIES", "", kCount, "1000000", "",
+     "artifacts that the writable store may hold (0: any number)"},
+    {"store_max_age", "JITC_STORE_MAX_AGE", "", kSeconds, "0", "",
+     "how long an artifact stays that nobody uses, such as 90d (0: for ever)"},
     {"store_mode", "JITC_STORE_MODE", "", kMode, "0600", "",
      "mode of published entries; directories get the x bits that go with it"},
-    {"store_allow_shared", "JITC_STORE_ALLOW_SHARED", "", kBool, "0", "", "accept a store that others may write"},
+    {"store_allow_shared", "JITC_STORE_ALLOW_SHARED", "", kBool, "0", "",
+     "a group's store: accept one that others may write, and what they put into it"},
     {"store_lease", "JITC_STORE_LEASE", "", kBool, "1", "",
      "let one of the daemons on a store compile a source for all of them"},
     {"max_compilers", "JITC_MAX_COMPILERS", "--max-compilers", kCount, "0", "",
@@ -305,6 +310,13 @@ std::uint64_t Settings::bytes(std::string_view name) const { return parse_bytes(
 
 double Settings::seconds(std::string_view name) const { return parse_seconds(value(name).text).value_or(0); }
 
+mode_t Settings::mode(std::string_view name) const {
+  const std::string& octal = value(name).text;
+  mode_t mode = 0;
+  std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);
+  return mode;
+}
+
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   const auto wrong = fail(ErrorKind::kUsage, "not a size", std::string(text), "write 400M, 2G or plain bytes");
   const auto number = number_and_rest<std::uint64_t>(text);
@@ -321,7 +333,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
 }
 
 Result<double> parse_seconds(std::string_view text) {
-  const auto wrong = fail(ErrorKind::kUsage, "not a time", std::string(text), "write 30s, 1.5s, 10min or 2h");
+  const auto wrong = fail(ErrorKind::kUsage, "not a time", std::string(text), "write 30s, 1.5s, 10min, 2h or 30d");
   const auto number = number_and_rest<double>(text);
   if (!number || !(number->first >= 0) || number->first > 1e9) return wrong;
   const auto [value, suffix] = *number;
@@ -329,6 +341,7 @@ Result<double> parse_seconds(std::string_view text) {
   if (suffix == "ms") return value / 1000;
   if (suffix == "min") return value * 60;
   if (suffix == "h") return value * 3600;
+  if (suffix == "d") return value * 86400;
   return wrong;
 }
 

@@ -2,6 +2,8 @@
 // Precedence: flag > environment > job file (JITC_JOB_FILE) > user file > site file > default.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <span>
@@ -45,6 +47,7 @@ class Settings {
   std::uint64_t count(std::string_view name) const;
   std::uint64_t bytes(std::string_view name) const;
   double seconds(std::string_view name) const;
+  mode_t mode(std::string_view name) const;
 
  private:
   std::map<std::string, Value, std::less<>> values_;
@@ -52,7 +55,7 @@ class Settings {
 
 // "400M" -> 400 * 2^20; suffixes K M G T, none: bytes.
 Result<std::uint64_t> parse_bytes(std::string_view text);
-// "30", "1.5s", "10min", "2h" -> seconds.
+// "30", "1.5s", "10min", "2h", "30d" -> seconds.
 Result<double> parse_seconds(std::string_view text);
 
 }  // namespace jitc::common

@@ -15,29 +15,46 @@ namespace {
 constexpr int kOpenTries = 3;
 constexpr std::uint64_t kLargestManifest = std::uint64_t{64} << 20;
 
-enum class ReadOutcome { kRead, kAbsent, kUnreadable };
+enum class ReadOutcome { kRead, kAbsent, kUnreadable, kUntrusted };
+
+// Of this layer, by its directories. None of them is a link, so that what is opened then is what they hold.
+Result<void> check_directories(const StoreLayer& layer, const std::string& entry) {
+  const std::string shard = entry.substr(0, entry.rfind('/'));
+  if (auto version = check_inside(layer, shard.substr(0, shard.rfind('/'))); !version) return version;
+  return check_inside(layer, shard);
+}
+
+std::string why_not_opened(const std::string& path, int error_number) {
+  if (error_number == ELOOP) return "not a regular file";
+  return fail_errno(ErrorKind::kStoreUnavailable, error_number, "cannot be opened", path).error().message;
+}
 
 // A shared file system may answer ESTALE, or show a file of 0 bytes, on the first open after another node published it.
 // A fresh open sees the truth; a file that stays so is treated as absent.
-ReadOutcome read_entry(const std::string& path, std::string& bytes, std::string* reason) {
+ReadOutcome read_entry(const StoreLayer& layer, const std::string& path, std::string& bytes, std::string& reason) {
+  if (auto checked = check_directories(layer, path); !checked) {
+    reason = checked.error().thing + ": " + checked.error().message;
+    return checked.error().kind == ErrorKind::kRefused ? ReadOutcome::kUntrusted : ReadOutcome::kUnreadable;
+  }
+  struct stat status{};
   for (int attempt = 0; attempt < kOpenTries; ++attempt) {
-    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const Fd fd = open_regular(path, status);
     if (!fd && errno == ENOENT) return ReadOutcome::kAbsent;
     if (!fd && errno != ESTALE) {
-      if (reason != nullptr)
-        *reason = fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be opened", path).error().message;
+      reason = why_not_opened(path, errno);
       return ReadOutcome::kUnreadable;
     }
     if (!fd) continue;
+    reason = Believed(layer).doubt(status);
+    if (!reason.empty()) return ReadOutcome::kUntrusted;
     auto text = read_all(fd.get(), path);
-    if (!text && reason != nullptr) *reason = text.error().message;
+    if (!text) reason = std::move(text.error().message);
     if (!text || text->empty()) continue;
     bytes = std::move(*text);
     return ReadOutcome::kRead;
   }
   // Zero bytes three times over: a crash before the data reached the disk.
   bytes.clear();
-  struct stat status{};
   return ::lstat(path.c_str(), &status) == 0 && status.st_size == 0 ? ReadOutcome::kRead : ReadOutcome::kAbsent;
 }
 
@@ -49,14 +66,24 @@ std::string artifact_path(const std::string& store, const Digest& key) {
 }
 
 LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, std::string* reason) const {
-  std::string corrupt_path;
-  std::string corrupt_reason, unread_reason;
+  // What is said when no layer has a good one: of a later layer rather than of an earlier one, and of one that does not
+  // verify rather than of others.
+  LookupOutcome bad = LookupOutcome::kAbsent;
+  std::string bad_path, bad_reason;
+  const auto note = [&](LookupOutcome outcome, std::string path, std::string why) {
+    if (bad == LookupOutcome::kCorrupt && outcome != bad) return;
+    if (outcome == LookupOutcome::kAbsent && (bad != outcome || why.empty())) return;
+    bad = outcome;
+    bad_path = std::move(path);
+    bad_reason = std::move(why);
+  };
   for (const auto& layer : layers_) {
-    std::string path = artifact_path(layer, key);
+    std::string path = artifact_path(layer.path, key);
     std::string why;
-    const ReadOutcome read = read_entry(path, artifact.bytes, &why);
+    const ReadOutcome read = read_entry(layer, path, artifact.bytes, why);
     if (read != ReadOutcome::kRead) {  // what cannot be read is as if absent
-      if (!why.empty()) unread_reason = std::move(why);
+      note(read == ReadOutcome::kUntrusted ? LookupOutcome::kUntrusted : LookupOutcome::kAbsent, std::move(path),
+           std::move(why));
       continue;
     }
     auto view = verify_artifact(artifact.bytes);
@@ -65,23 +92,17 @@ LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, 
       artifact.view = *view;
       return LookupOutcome::kFound;
     }
-    corrupt_path = std::move(path);
-    corrupt_reason = view ? "it is the artifact of another key" : view.error().message;
+    note(LookupOutcome::kCorrupt, std::move(path), view ? "it is the artifact of another key" : view.error().message);
   }
-  if (corrupt_path.empty()) {
-    if (reason != nullptr) *reason = std::move(unread_reason);
-    return LookupOutcome::kAbsent;
-  }
-  artifact.path = std::move(corrupt_path);
-  if (reason != nullptr) *reason = std::move(corrupt_reason);
-  return LookupOutcome::kCorrupt;
+  if (bad != LookupOutcome::kAbsent) artifact.path = std::move(bad_path);
+  if (reason != nullptr) *reason = std::move(bad_reason);
+  return bad;
 }
 
 Result<Manifest> read_manifest(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status{};
-  if (!file || ::fstat(file.get(), &status) != 0)
-    return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be opened", path);
+  const Fd file = open_regular(path, status);
+  if (!file) return fail(ErrorKind::kStoreUnavailable, why_not_opened(path, errno), path);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   const auto read_at = [&](std::uint64_t offset, std::uint64_t count) {
     std::string bytes(count, '\0');

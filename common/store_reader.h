@@ -10,6 +10,7 @@
 #include "common/artifact.h"
 #include "common/digest.h"
 #include "common/error.h"
+#include "common/store_trust.h"
 
 namespace jitc::common {
 
@@ -23,21 +24,22 @@ struct StoredArtifact {
   StoredArtifact(StoredArtifact&&) = delete;  // `view` points into `bytes`
 };
 
-enum class LookupOutcome { kFound, kAbsent, kCorrupt };
+enum class LookupOutcome { kFound, kAbsent, kCorrupt, kUntrusted };
 
 class StoreReader {
  public:
   // Layers in the order of reading: read-only ones first, then the writable one.
-  explicit StoreReader(std::vector<std::string> layers) : layers_(std::move(layers)) {}
+  explicit StoreReader(std::vector<StoreLayer> layers) : layers_(std::move(layers)) {}
   // Fills `artifact` when found. A first read of 0 bytes or ESTALE is tried again a bounded number of times, then
   // counts as absent. A file that does not verify (or is not of this key) is kCorrupt with its path in `artifact.path`
-  // and the reason in `reason`, if no other layer has a good one. kAbsent has a reason when there is one that cannot be
-  // read.
+  // and the reason in `reason`, if no other layer has a good one. kUntrusted says the same of one that others than the
+  // layer believes can have made or changed, or whose directories they can: to be treated as absent. kAbsent has a
+  // reason when there is one that cannot be read, or something that is no regular file; it is never waited for.
   LookupOutcome look_up(const Digest& key, StoredArtifact& artifact, std::string* reason = nullptr) const;
-  const std::vector<std::string>& layers() const { return layers_; }
+  const std::vector<StoreLayer>& layers() const { return layers_; }
 
  private:
-  std::vector<std::string> layers_;
+  std::vector<StoreLayer> layers_;
 };
 
 // An artifact's manifest by its footer alone: for listings and statistics, which need not read whole files. Nothing is

@@ -56,11 +56,9 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, con
   if (!identity || !common::may_hit_directly(source.request, *identity)) return std::nullopt;
   const auto resolved = common::resolve(source.request, *identity);
   if (!resolved) return std::nullopt;  // the daemon says why
-  auto layers = identity->read_only_stores;
-  layers.push_back(identity->store);
   common::StoredArtifact artifact;
-  if (common::StoreReader(std::move(layers)).look_up(resolved->key, artifact) != common::LookupOutcome::kFound)
-    return std::nullopt;
+  const common::StoreReader reader(common::store_layers(*identity));
+  if (reader.look_up(resolved->key, artifact) != common::LookupOutcome::kFound) return std::nullopt;
 
   Outcome outcome;
   outcome.name = source.name;

@@ -1,23 +1,12 @@
 #include "client/gate/local_store.h"
 
 #include <utility>
-#include <vector>
 
 #include "common/identity.h"
 #include "common/runtime_dir.h"
 #include "common/store_reader.h"
 
 namespace jitc::gate {
-namespace {
-
-std::vector<std::string> layers_of(const common::Identity& identity) {
-  std::vector<std::string> layers = identity.read_only_stores;
-  if (!identity.store.empty()) layers.push_back(identity.store);
-  return layers;
-}
-
-}  // namespace
-
 std::optional<Obtained> LocalStore::look_up(const common::Request& request) {
   const auto identity = common::read_identity(runtime_dir_);
   if (!identity || !common::may_hit_directly(request, *identity)) return std::nullopt;
@@ -25,7 +14,8 @@ std::optional<Obtained> LocalStore::look_up(const common::Request& request) {
   if (!resolved) return std::nullopt;
 
   common::StoredArtifact artifact;
-  if (common::StoreReader(layers_of(*identity)).look_up(resolved->key, artifact) != common::LookupOutcome::kFound)
+  if (common::StoreReader(common::store_layers(*identity)).look_up(resolved->key, artifact) !=
+      common::LookupOutcome::kFound)
     return std::nullopt;
   // The daemon counts the hit and knows that the entry is in use; without one the file's own time says so.
   const std::string_view key(reinterpret_cast<const char*>(resolved->key.bytes.data()), resolved->key.bytes.size());

@@ -24,7 +24,8 @@ std::unexpected<Error> not_staged(Error error) {
 
 // The file under the final name, if it has these bytes.
 Fd open_same(const std::string& path, std::string_view bytes) {
-  Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status{};
+  Fd file = common::open_regular(path, status);
   if (!file) return {};
   const Result<std::string> found = common::read_all(file.get(), path);
   return found && *found == bytes ? std::move(file) : Fd();

@@ -18,6 +18,7 @@ struct DaemonCounters {
   std::uint64_t published = 0;
   std::uint64_t evicted = 0;
   std::uint64_t quarantined = 0;
+  std::uint64_t untrusted = 0;
   std::uint64_t publish_failures = 0;
   std::uint64_t worker_restarts = 0;
   std::uint64_t memory_bytes = 0;       // of compiles and spares, now

@@ -1,7 +1,6 @@
 #include "daemon/service/artifacts.h"
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <utility>
@@ -64,12 +63,6 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   return manifest;
 }
 
-mode_t mode_of(const std::string& octal) {
-  unsigned mode = 0600;
-  std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);  // the settings table checked it
-  return mode;
-}
-
 // The bytes leave `artifact`, whose views end with that.
 void take(common::StoredArtifact& artifact, Product& product) {
   product.path = artifact.path;
@@ -90,10 +83,15 @@ common::Result<std::unique_ptr<Artifacts>> Artifacts::open(const common::Setting
   options.directory = directory;
   options.read_only = settings.list("store_readonly");
   options.max_bytes = settings.bytes("store_max");
-  options.mode = mode_of(settings.text("store_mode"));
+  options.max_entries = settings.count("store_max_entries");
+  options.max_age = std::chrono::seconds(static_cast<std::int64_t>(settings.seconds("store_max_age")));
+  options.mode = settings.mode("store_mode");
   options.allow_shared = settings.flag("store_allow_shared");
   auto store = store::Store::open(std::move(options));
   if (!store) return std::unexpected(store.error());
+  for (const common::Error& error : (*store)->refused_layers()) {
+    observe::log_warning("read-only store left out", {{"error", common::to_line(error)}});
+  }
   return std::make_unique<Artifacts>(std::move(*store));
 }
 
@@ -103,6 +101,9 @@ std::shared_ptr<const Product> Artifacts::look_up(const common::Digest& key) {
   const auto outcome = store_->look_up(key, artifact, &reason);
   if (outcome == common::LookupOutcome::kCorrupt) {
     observe::log_warning("artifact does not verify", {{"path", artifact.path}, {"reason", reason}});
+  }
+  if (outcome == common::LookupOutcome::kUntrusted) {
+    observe::log_warning("artifact is not trusted", {{"path", artifact.path}, {"reason", reason}});
   }
   if (outcome != common::LookupOutcome::kFound) return nullptr;
   auto product = std::make_shared<Product>();

@@ -48,6 +48,8 @@ class Artifacts {
   store::Leases& leases() { return store_->leases(); }
 
   store::Counters counters() const { return store_->counters(); }
+  // What is read, in order; the last one is written to.
+  const std::vector<common::StoreLayer>& layers() const { return store_->layers(); }
   std::uint64_t publish_failures() const { return publish_failures_; }
 
  private:

@@ -153,8 +153,10 @@ common::Result<void> Daemon::describe() {
   identity.triple = embedded_.triple;
   identity.native_isa = embedded_.cpu + " " + embedded_.features;
   identity.include_roots = installed_.include_roots;
-  identity.store = options_.store;
-  identity.read_only_stores = options_.settings.list("store_readonly");
+  const auto& layers = artifacts_->layers();
+  identity.store = layers.back().path;
+  identity.store_is_shared = layers.back().trust == common::Trust::kEverybody;
+  for (std::size_t i = 0; i + 1 < layers.size(); ++i) identity.read_only_stores.push_back(layers[i].path);
   auto written = common::write_identity(options_.runtime_dir, identity);
   if (!written) log_warning("identity file not written", {{"error", common::to_line(written.error())}});
   identity_.set(std::move(identity));
@@ -377,6 +379,7 @@ std::map<std::string, std::uint64_t> Daemon::counters() const {
   own.published = kept.published;
   own.evicted = kept.evicted;
   own.quarantined = kept.quarantined;
+  own.untrusted = kept.untrusted;
   own.publish_failures = artifacts_->publish_failures();
   own.worker_restarts = worker_.restarts();
   own.memory_bytes = engine_->memory_now();

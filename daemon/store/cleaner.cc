@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "common/digest.h"
@@ -17,10 +18,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kKept = 1h;              // used so recently: never evicted
-constexpr auto kClockSlack = 1min;      // between nodes
-constexpr auto kForeignTempLife = 24h;  // since the last write: a publish takes seconds, a lease beats every two
-constexpr std::size_t kQuarantined = 16;
+constexpr auto kKept = 1h;                // used so recently: never evicted
+constexpr auto kClockSlack = 1min;        // between nodes
+constexpr auto kForeignTempLife = 24h;    // since the last write: a publish takes seconds, a lease beats every two
+constexpr std::size_t kQuarantined = 16;  // what is kept there, for whoever wants to know what happened
+constexpr std::uint64_t kQuarantinedBytes = std::uint64_t{64} << 20;
+constexpr auto kQuarantineLife = 24h * 30;
 constexpr double kFull = 0.9;  // cleaned down to this part of a limit, so that the next publish needs no cleaning
 
 // At most one cleaner per store, user and node: a bound abstract socket, which ends with its process and lies on no
@@ -57,23 +60,30 @@ Cleaned Cleaner::clean(const CleanLimits& limits) {
   const NodeTurn turn(directories_.store());
   if (!turn.taken()) return cleaned;
   cleaned.done = true;
-  cleaned.stale_temps = remove_stale_temps();
-  cleaned.stale_leases = remove_stale_leases();
-  trim_quarantine();
+  if (!directories_.check_care()) return cleaned;
+  cleaned.stale_temps = remove_stale_temps(limits.dry_run);
+  cleaned.stale_leases = remove_stale_leases(limits.dry_run);
+  cleaned.quarantine_removed = trim_quarantine(limits.dry_run);
   evict(entries(), limits, cleaned);
   return cleaned;
 }
 
 // Whatever is gone by the time it is looked at is not there.
-std::vector<Cleaner::Entry> Cleaner::files_in(const std::string& directory) const {
+std::vector<Cleaner::Entry> Cleaner::all_in(const std::string& directory) const {
   std::vector<std::string> names;
   files_.list(directory, names);
   std::vector<Entry> entries;
   for (const std::string& name : names) {
     Entry entry{.path = directory};
     entry.path.append("/").append(name);
-    if (files_.status(entry.path, entry.info) == 0 && entry.info.regular) entries.push_back(std::move(entry));
+    if (files_.status(entry.path, entry.info) == 0) entries.push_back(std::move(entry));
   }
+  return entries;
+}
+
+std::vector<Cleaner::Entry> Cleaner::files_in(const std::string& directory) const {
+  std::vector<Entry> entries = all_in(directory);
+  std::erase_if(entries, [](const Entry& entry) { return !entry.info.regular; });
   return entries;
 }
 
@@ -106,16 +116,20 @@ void Cleaner::evict(std::vector<Entry> entries, const CleanLimits& limits, Clean
   };
   const FileTime now = files_.now();
   const bool clean = above(1);
+  const auto too_old = [&](const Entry& entry) { return limits.age > 0s && entry.info.used + limits.age <= now; };
   std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.info.used; });
   for (const Entry& entry : entries) {
-    if (clean && above(kFull) && may_evict(entry, now)) {
-      const Removal removal = remove_unused(entry);
+    if (((clean && above(kFull)) || too_old(entry)) && may_evict(entry, now)) {
+      const Removal removal = remove_unused(entry, limits.dry_run);
       if (removal == Removal::kKept) continue;
       // What another cleaner removed is room as well: each must not make it again.
-      if (removal == Removal::kRemoved) ++cleaned.evicted;
+      if (removal == Removal::kRemoved) {
+        ++cleaned.evicted;
+        cleaned.evicted_bytes += entry.info.size;
+      }
       --cleaned.entries_left;
       cleaned.bytes_left -= entry.info.size;
-    } else if (entry.info.used > now + kClockSlack) {
+    } else if (entry.info.used > now + kClockSlack && !limits.dry_run) {
       files_.touch(entry.path);
     }
   }
@@ -123,11 +137,11 @@ void Cleaner::evict(std::vector<Entry> entries, const CleanLimits& limits, Clean
 
 // Somebody may have used it since the scan; between this look and the removal a use can still slip in, which costs a
 // rebuild, never a reader: who has it open keeps it.
-Cleaner::Removal Cleaner::remove_unused(const Entry& entry) {
+Cleaner::Removal Cleaner::remove_unused(const Entry& entry, bool dry_run) {
   FileInfo info;
   int error = files_.status(entry.path, info);
   if (error == 0 && info.used != entry.info.used) return Removal::kKept;
-  if (error == 0) error = files_.unlink(entry.path);
+  if (error == 0 && !dry_run) error = files_.unlink(entry.path);
   if (error == -ENOENT) return Removal::kGone;
   return error == 0 ? Removal::kRemoved : Removal::kKept;
 }
@@ -138,30 +152,43 @@ bool Cleaner::is_stale(const std::optional<common::Owner>& owner, const Entry& e
   return life == common::Life::kDead || (life == common::Life::kUnknown && old);
 }
 
-std::uint64_t Cleaner::remove_stale_temps() {
+std::uint64_t Cleaner::remove_stale_temps(bool dry_run) {
   std::uint64_t removed = 0;
   for (const Entry& entry : files_in(directories_.temps())) {
     const auto owner = common::owner_of(std::string_view(entry.path).substr(entry.path.rfind('/') + 1));
-    if (is_stale(owner, entry) && files_.unlink(entry.path) == 0) ++removed;
+    if (is_stale(owner, entry) && (dry_run || files_.unlink(entry.path) == 0)) ++removed;
   }
   return removed;
 }
 
 // Who asks for the key of one takes it over sooner: these are of keys that nobody asks for.
-std::uint64_t Cleaner::remove_stale_leases() {
+std::uint64_t Cleaner::remove_stale_leases(bool dry_run) {
+  if (!directories_.check_leases()) return 0;
   std::uint64_t removed = 0;
   for (const Entry& entry : files_in(directories_.leases())) {
     const auto text = leases_.read(entry.path);
-    if (text && is_stale(Leases::holder_of(*text), entry) && leases_.remove(entry.path, *text)) ++removed;
+    const bool stale = text && is_stale(Leases::holder_of(*text), entry);
+    if (stale && (dry_run || leases_.remove(entry.path, *text))) ++removed;
   }
   return removed;
 }
 
-void Cleaner::trim_quarantine() {
-  std::vector<Entry> entries = files_in(directories_.quarantine());
-  if (entries.size() <= kQuarantined) return;
-  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.info.used; });
-  for (std::size_t i = 0; i + kQuarantined < entries.size(); ++i) files_.unlink(entries[i].path);
+// The time of what is there says when it came. Links and the like are there too.
+std::uint64_t Cleaner::trim_quarantine(bool dry_run) {
+  std::vector<Entry> entries = all_in(directories_.quarantine());
+  std::ranges::sort(entries, std::ranges::greater(), [](const Entry& entry) { return entry.info.used; });
+  std::uint64_t kept = 0, bytes = 0, removed = 0;
+  for (const Entry& entry : entries) {
+    const bool keep = kept < kQuarantined && bytes + entry.info.size <= kQuarantinedBytes &&
+                      entry.info.used + kQuarantineLife > files_.now();
+    if (keep) {
+      ++kept;
+      bytes += entry.info.size;
+    } else if (dry_run || files_.unlink(entry.path) == 0) {
+      ++removed;
+    }
+  }
+  return removed;
 }
 
 }  // namespace jitc::store

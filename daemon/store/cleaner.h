@@ -1,6 +1,7 @@
 // Keeps the store within its limits and free of what dead writers left.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,17 +16,20 @@ namespace jitc::store {
 
 struct CleanLimits {
   std::uint64_t bytes = 0, entries = 0;  // 0: none
+  std::chrono::seconds age{0};           // since the last use; 0: none
+  bool dry_run = false;                  // only say what would go
 };
 
 struct Cleaned {
   bool done = false;  // false: somebody else on this node does it
-  std::uint64_t evicted = 0, stale_temps = 0, stale_leases = 0;
+  std::uint64_t evicted = 0, evicted_bytes = 0, stale_temps = 0, stale_leases = 0, quarantine_removed = 0;
   std::uint64_t entries_left = 0, bytes_left = 0;
 };
 
 class Cleaner {
  public:
   Cleaner(FileSystem& files, const Directories& directories, Leases& leases);
+  // Nothing of it when the store's directories are no longer its own.
   Cleaned clean(const CleanLimits& limits);
 
  private:
@@ -34,15 +38,16 @@ class Cleaner {
     FileInfo info;
   };
   std::vector<Entry> entries() const;
+  std::vector<Entry> all_in(const std::string& directory) const;
   std::vector<Entry> files_in(const std::string& directory) const;
   void evict(std::vector<Entry> entries, const CleanLimits& limits, Cleaned& cleaned);
   bool may_evict(const Entry& entry, FileTime now) const;
   enum class Removal { kRemoved, kGone, kKept };
-  Removal remove_unused(const Entry& entry);
+  Removal remove_unused(const Entry& entry, bool dry_run);
   bool is_stale(const std::optional<common::Owner>& owner, const Entry& entry) const;
-  std::uint64_t remove_stale_temps();
-  std::uint64_t remove_stale_leases();
-  void trim_quarantine();
+  std::uint64_t remove_stale_temps(bool dry_run);
+  std::uint64_t remove_stale_leases(bool dry_run);
+  std::uint64_t trim_quarantine(bool dry_run);
 
   FileSystem& files_;
   const Directories& directories_;

@@ -13,35 +13,28 @@ namespace {
 using common::ErrorKind;
 using common::Result;
 
-// Whoever may rename the directory may replace it. Sticky directories forbid that; groups on the way are the site's.
-Result<void> check_parents(const std::string& directory) {
-  for (std::size_t slash = directory.rfind('/'); slash != 0 && slash != std::string::npos;
-       slash = directory.rfind('/', slash - 1)) {
-    const std::string parent = directory.substr(0, slash);
-    struct stat status{};
-    if (::stat(parent.c_str(), &status) != 0) continue;
-    if ((status.st_mode & S_IWOTH) == 0 || (status.st_mode & S_ISVTX) != 0) continue;
-    return common::fail(ErrorKind::kRefused, "everybody may write into " + parent + ", and so replace the store",
-                        directory, "use a store in a directory of your own (JITC_STORE)");
-  }
-  return {};
+// Search permission for whoever may read. Where the group may do more than all others it is the store's group that
+// counts, whoever of it writes: what is made inside takes it over from the directory.
+mode_t directory_mode_for(mode_t files) {
+  const bool for_group = ((files >> 3) & 07) != (files & 07);
+  return files | ((files & 0444) >> 2) | (for_group ? S_ISGID : 0U);
 }
 
 }  // namespace
 
 std::unexpected<common::Error> store_error(int error, std::string what, const std::string& path) {
-  const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-  return common::fail_errno(full ? ErrorKind::kStoreFull : ErrorKind::kStoreUnavailable, error, std::move(what), path,
-                            full ? "make room, or name another store (JITC_STORE)"
-                                 : "see that the directory exists and can be written, or name another (JITC_STORE)");
+  const ErrorKind kind = common::write_error_kind(error);
+  return common::fail_errno(kind, error, std::move(what), path,
+                            kind == ErrorKind::kStoreFull
+                                ? "make room, or name another store (JITC_STORE)"
+                                : "see that the directory exists and can be written, or name another (JITC_STORE)");
 }
 
-Directories::Directories(FileSystem& files, std::string store, mode_t mode, bool allow_shared)
+Directories::Directories(FileSystem& files, common::StoreLayer layer, mode_t mode)
     : files_(files),
-      store_(std::move(store)),
+      layer_(std::move(layer)),
       file_mode_(mode & 0666),
-      directory_mode_(file_mode_ | ((file_mode_ & 0444) >> 2)),
-      allow_shared_(allow_shared) {}
+      directory_mode_(directory_mode_for(file_mode_)) {}
 
 // The umask does not decide about the store: the mode is set again on what was made here. What another daemon made at
 // the same moment is of its setting.
@@ -57,22 +50,28 @@ Result<void> Directories::make_one(const std::string& path) {
 }
 
 Result<void> Directories::make() {
-  if (const std::size_t slash = store_.rfind('/'); slash != std::string::npos && slash != 0) {
-    if (auto made = common::make_directories(store_.substr(0, slash)); !made) return made;
+  if (const std::size_t slash = store().rfind('/'); slash != std::string::npos && slash != 0) {
+    if (auto made = common::make_directories(store().substr(0, slash)); !made) return made;
   }
-  if (auto made = make_one(store_); !made) return made;
+  if (auto made = make_one(store()); !made) return made;
   // Before anything is put into it: after a wipe somebody else may have made it.
-  if (auto checked = check(); !checked) return checked;
+  if (auto checked = common::resolve_store(layer_); !checked) return std::unexpected(checked.error());
   for (const std::string& path : {version(), temps()}) {
-    if (auto made = make_one(path); !made) return made;
+    if (auto made = make_inside(path); !made) return made;
   }
-  return {};
+  return check_care();
 }
 
-Result<void> Directories::check() const {
-  if (allow_shared_) return {};
-  if (auto checked = common::check_private_directory(store_); !checked) return checked;
-  return check_parents(store_);
+Result<void> Directories::make_inside(const std::string& path) {
+  if (auto made = make_one(path); !made) return made;
+  return common::check_inside(layer_, path);
+}
+
+Result<void> Directories::check(std::initializer_list<std::string> paths) const {
+  for (const std::string& path : paths) {
+    if (auto checked = common::check_inside(layer_, path); !checked) return checked;
+  }
+  return {};
 }
 
 }  // namespace jitc::store

@@ -3,28 +3,39 @@
 
 #include <sys/types.h>
 
+#include <initializer_list>
 #include <string>
 
 #include "common/digest.h"
 #include "common/error.h"
+#include "common/store_trust.h"
 #include "daemon/store/file_system.h"
 
 namespace jitc::store {
 
 class Directories {
  public:
-  // `mode` of files; directories get search permission for whoever may read.
-  Directories(FileSystem& files, std::string store, mode_t mode, bool allow_shared);
+  // `mode` of files; directories get search permission for whoever may read. A file's mode that lets the group do more
+  // than all others makes it a group's store: what is made in its directories is of their group (setgid).
+  Directories(FileSystem& files, common::StoreLayer layer, mode_t mode);
 
   // Makes what is absent. kRefused when others could have put something into the store; kStoreUnavailable, kStoreFull.
   common::Result<void> make();
   // Where the entry of this key goes.
-  common::Result<void> make_shard(const common::Digest& key) { return make_one(shard(key)); }
-  common::Result<void> make_quarantine() { return make_one(quarantine()); }
-  common::Result<void> make_leases() { return make_one(leases()); }
+  common::Result<void> make_shard(const common::Digest& key) { return make_inside(shard(key)); }
+  common::Result<void> make_quarantine() { return make_inside(quarantine()); }
+  common::Result<void> make_leases() { return make_inside(leases()); }
 
-  const std::string& store() const { return store_; }
-  std::string version() const { return store_ + "/v1"; }
+  // Before these are written into: real directories, not links, that nobody else can have made, or absent. kRefused.
+  common::Result<void> check_publish(const common::Digest& key) const {
+    return check({version(), temps(), shard(key)});
+  }
+  common::Result<void> check_care() const { return check({version(), temps(), quarantine()}); }
+  common::Result<void> check_leases() const { return check({version(), temps(), leases()}); }
+
+  const common::StoreLayer& layer() const { return layer_; }
+  const std::string& store() const { return layer_.path; }
+  std::string version() const { return store() + "/v1"; }
   std::string temps() const { return version() + "/tmp"; }
   std::string quarantine() const { return version() + "/quarantine"; }
   std::string leases() const { return version() + "/leases"; }
@@ -33,13 +44,13 @@ class Directories {
 
  private:
   common::Result<void> make_one(const std::string& path);
-  common::Result<void> check() const;
+  common::Result<void> make_inside(const std::string& path);
+  common::Result<void> check(std::initializer_list<std::string> paths) const;
 
   FileSystem& files_;
-  std::string store_;
+  common::StoreLayer layer_;
   mode_t file_mode_;
   mode_t directory_mode_;
-  bool allow_shared_;
 };
 
 // `error` as the file system gives it: kStoreFull when there is no room, else kStoreUnavailable.

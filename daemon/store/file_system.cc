@@ -56,8 +56,13 @@ class RealFileSystem : public FileSystem {
   }
 
   int list(const std::string& directory, std::vector<std::string>& names) override {
-    DIR* stream = ::opendir(directory.c_str());
-    if (!stream) return -errno;
+    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR* stream = fd < 0 ? nullptr : ::fdopendir(fd);
+    if (!stream) {
+      const int error = errno;
+      if (fd >= 0) ::close(fd);
+      return -error;
+    }
     for (errno = 0; const dirent* entry = ::readdir(stream); errno = 0) {
       const std::string_view name = entry->d_name;
       if (name != "." && name != "..") names.emplace_back(name);

@@ -38,9 +38,9 @@ class FileSystem {
   virtual int unlink(const std::string& path) = 0;
   virtual int mkdir(const std::string& path, mode_t mode) = 0;
   virtual int chmod(const std::string& path, mode_t mode) = 0;
-  virtual int status(const std::string& path, FileInfo& info) = 0;  // of a link itself
-  virtual int list(const std::string& directory, std::vector<std::string>& names) = 0;
-  virtual int touch(const std::string& path) = 0;  // used now
+  virtual int status(const std::string& path, FileInfo& info) = 0;                      // of a link itself
+  virtual int list(const std::string& directory, std::vector<std::string>& names) = 0;  // follows no link to it
+  virtual int touch(const std::string& path) = 0;                                       // used now
   virtual FileTime now() = 0;
 };
 

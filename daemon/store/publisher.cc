@@ -26,6 +26,7 @@ Publisher::Publisher(FileSystem& files, Directories& directories)
     : files_(files), directories_(directories), self_(common::Owner::this_process()) {}
 
 Result<Published> Publisher::publish(const Digest& key, std::string_view elf, std::string_view tail) {
+  if (auto checked = directories_.check_publish(key); !checked) return std::unexpected(checked.error());
   for (int attempt = 1;; ++attempt) {
     const auto temp = write_temp(elf, tail);
     if (!temp) return std::unexpected(temp.error());
@@ -133,8 +134,9 @@ int Publisher::link_or_rename(const std::string& temp, const std::string& path) 
 //
 // A file that cannot be read now (EIO, ESTALE, another user's) may be whole: it stays where it is.
 bool Publisher::quarantine(const Digest& key) {
+  if (!directories_.check_publish(key)) return false;
   common::StoredArtifact artifact;
-  const auto outcome = common::StoreReader({directories_.store()}).look_up(key, artifact);
+  const auto outcome = common::StoreReader({directories_.layer()}).look_up(key, artifact);
   if (outcome == common::LookupOutcome::kFound) return false;
   const std::string path = common::artifact_path(directories_.store(), key);
   if (outcome == common::LookupOutcome::kAbsent) {
@@ -155,6 +157,7 @@ bool Publisher::quarantine(const Digest& key) {
 
 // Whoever has it mapped keeps it: the file itself stays.
 bool Publisher::set_aside(const Digest& key) {
+  if (!directories_.check_publish(key)) return false;
   const std::string path = common::artifact_path(directories_.store(), key);
   std::string away;
   const int error = move_away(path, key, away);
@@ -162,19 +165,26 @@ bool Publisher::set_aside(const Digest& key) {
   return error != -ENOENT && files_.unlink(path) == 0;  // there is no place to keep it
 }
 
+// From then on its time says when it was put there.
 int Publisher::move_away(const std::string& path, const Digest& key, std::string& away) {
+  if (!directories_.check_care()) return -ENOTDIR;
   away = directories_.quarantine() + "/" + key.hex() + "." + common::random_digits();
-  const int error = files_.rename(path, away);
-  return error == -ENOENT && directories_.make_quarantine() ? files_.rename(path, away) : error;
+  int error = files_.rename(path, away);
+  if (error == -ENOENT && directories_.make_quarantine()) error = files_.rename(path, away);
+  if (error == 0) files_.touch(away);
+  return error;
 }
 
 bool Publisher::is_good(const Digest& key) const {
   common::StoredArtifact artifact;
-  return common::StoreReader({directories_.store()}).look_up(key, artifact) == common::LookupOutcome::kFound;
+  return common::StoreReader({directories_.layer()}).look_up(key, artifact) == common::LookupOutcome::kFound;
 }
 
 bool Publisher::is_good(const std::string& path, const Digest& key) const {
-  const auto bytes = common::read_file(path);
+  struct stat status{};
+  const common::Fd file = common::open_regular(path, status);
+  if (!file || !common::Believed(directories_.layer()).doubt(status).empty()) return false;
+  const auto bytes = common::read_all(file.get(), path);
   if (!bytes) return false;
   const auto view = common::verify_artifact(*bytes);
   return view && view->key == key;

@@ -1,6 +1,7 @@
 #include "daemon/store/store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <utility>
 
@@ -11,29 +12,49 @@ using common::ErrorKind;
 using common::LookupOutcome;
 using common::Result;
 
-std::vector<std::string> layers_of(const Options& options) {
-  std::vector<std::string> layers = options.read_only;
-  layers.push_back(options.directory);
+constexpr std::chrono::hours kBetweenLooksForAge{1};
+
+common::Trust trust_of(const Options& options) {
+  return options.allow_shared ? common::Trust::kEverybody : common::Trust::kOwn;
+}
+
+// Those read-only layers that nobody but their owners can have written, and why others are not among them.
+std::vector<common::StoreLayer> read_only_layers(const Options& options, std::vector<common::Error>& refused) {
+  std::vector<common::StoreLayer> layers;
+  for (const std::string& path : options.read_only) {
+    const common::Trust trust = options.allow_shared ? common::Trust::kEverybody : common::Trust::kOwner;
+    if (auto resolved = common::resolve_store({path, trust})) {
+      layers.push_back({std::move(*resolved), trust});
+    } else {
+      refused.push_back(std::move(resolved.error()));
+    }
+  }
   return layers;
 }
 
 }  // namespace
 
-Store::Store(Options options, FileSystem& files)
+Store::Store(Options options, std::vector<common::StoreLayer> layers, FileSystem& files)
     : options_(std::move(options)),
       files_(files),
-      reader_(layers_of(options_)),
-      directories_(files, options_.directory, options_.mode, options_.allow_shared),
+      reader_(std::move(layers)),
+      directories_(files, reader_.layers().back(), options_.mode),
       publisher_(files, directories_),
       leases_(files, directories_),
       cleaner_(files, directories_, leases_) {}
 
 Result<std::unique_ptr<Store>> Store::open(Options options, FileSystem& files) {
-  while (options.directory.size() > 1 && options.directory.ends_with('/')) options.directory.pop_back();
   if (options.directory.empty()) {
     return common::fail(ErrorKind::kUsage, "no directory is named", "store", "set JITC_STORE");
   }
-  std::unique_ptr<Store> store(new Store(std::move(options), files));
+  auto resolved = common::resolve_store({options.directory, trust_of(options)});
+  if (!resolved) return std::unexpected(resolved.error());
+  options.directory = std::move(*resolved);
+  std::vector<common::Error> refused;
+  std::vector<common::StoreLayer> layers = read_only_layers(options, refused);
+  layers.push_back({options.directory, trust_of(options)});
+  std::unique_ptr<Store> store(new Store(std::move(options), std::move(layers), files));
+  store->refused_layers_ = std::move(refused);
   if (auto made = store->directories_.make(); !made && made.error().kind == ErrorKind::kRefused) {
     return std::unexpected(made.error());
   }
@@ -42,13 +63,15 @@ Result<std::unique_ptr<Store>> Store::open(Options options, FileSystem& files) {
 
 LookupOutcome Store::look_up(const common::Digest& key, common::StoredArtifact& artifact, std::string* reason) {
   const LookupOutcome outcome = reader_.look_up(key, artifact, reason);
+  if (outcome == LookupOutcome::kUntrusted) ++untrusted_;
   const bool ours =
       outcome != LookupOutcome::kAbsent && artifact.path == common::artifact_path(options_.directory, key);
   if (!ours) return outcome;
+  if (outcome == LookupOutcome::kUntrusted) return outcome;
   if (outcome == LookupOutcome::kFound) {
     files_.touch(artifact.path);  // only the order of eviction hangs on it
-  } else if (publisher_.quarantine(key)) {
-    ++quarantined_;
+  } else {
+    quarantine(key);
   }
   return outcome;
 }
@@ -70,18 +93,39 @@ void Store::set_aside(const common::Digest& key) {
   if (publisher_.set_aside(key)) ++quarantined_;
 }
 
+bool Store::quarantine(const common::Digest& key) {
+  const bool moved = publisher_.quarantine(key);
+  if (moved) ++quarantined_;
+  return moved;
+}
+
+Store::Removal Store::remove(const common::Digest& key) {
+  if (!directories_.check_publish(key)) return Removal::kKept;
+  const int error = files_.unlink(common::artifact_path(options_.directory, key));
+  if (error == -ENOENT) return Removal::kGone;
+  return error == 0 ? Removal::kRemoved : Removal::kKept;
+}
+
 Result<void> Store::sync(const std::string& path) { return publisher_.sync(path); }
 
 void Store::touch(const common::Digest& key) { files_.touch(common::artifact_path(options_.directory, key)); }
 
 bool Store::wants_cleaning() const {
   return publishes_since_scan_ >= kPublishesBetweenScans || (options_.max_bytes > 0 && bytes_ > options_.max_bytes) ||
-         (options_.max_entries > 0 && entries_ > options_.max_entries);
+         (options_.max_entries > 0 && entries_ > options_.max_entries) || is_aged();
 }
 
-Cleaned Store::clean() {
-  const Cleaned cleaned = cleaner_.clean({options_.max_bytes, options_.max_entries});
-  if (!cleaned.done) return cleaned;
+// Entries pass the limit of age without anybody publishing.
+bool Store::is_aged() const {
+  const FileTime at{FileTime::duration(cleaned_at_)}, now = files_.now();
+  return options_.max_age.count() > 0 && (now - at >= kBetweenLooksForAge || now < at);
+}
+
+Cleaned Store::clean(bool dry_run) {
+  const Cleaned cleaned = cleaner_.clean(
+      {.bytes = options_.max_bytes, .entries = options_.max_entries, .age = options_.max_age, .dry_run = dry_run});
+  if (!cleaned.done || dry_run) return cleaned;
+  cleaned_at_ = files_.now().time_since_epoch().count();
   evicted_ += cleaned.evicted;
   stale_temps_ += cleaned.stale_temps;
   bytes_ = cleaned.bytes_left;
@@ -94,7 +138,7 @@ std::vector<common::Manifest> Store::newest_manifests(std::size_t most, std::chr
   const auto end = std::chrono::steady_clock::now() + patience;
   const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
   std::vector<std::pair<FileTime, std::string>> entries;
-  for (const std::string& layer : reader_.layers()) {
+  for (const auto& [layer, trust] : reader_.layers()) {
     std::vector<std::string> shards, names;
     files_.list(layer + "/v1", shards);
     for (const std::string& shard : shards) {
@@ -123,7 +167,11 @@ std::vector<common::Manifest> Store::newest_manifests(std::size_t most, std::chr
 }
 
 Counters Store::counters() const {
-  return {.published = published_, .quarantined = quarantined_, .evicted = evicted_, .stale_temps = stale_temps_};
+  return {.published = published_,
+          .quarantined = quarantined_,
+          .evicted = evicted_,
+          .stale_temps = stale_temps_,
+          .untrusted = untrusted_};
 }
 
 }  // namespace jitc::store

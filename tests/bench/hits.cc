@@ -25,7 +25,8 @@ void direct_hit(const Places& places, const common::Request& request) {
   const auto resolved = common::resolve(request, *identity);
   must(resolved.has_value(), "the request does not resolve");
   common::StoredArtifact artifact;
-  must(common::StoreReader({identity->store}).look_up(resolved->key, artifact) == common::LookupOutcome::kFound,
+  must(common::StoreReader(common::store_layers(*identity)).look_up(resolved->key, artifact) ==
+           common::LookupOutcome::kFound,
        "no hit");
   must(loader::Module::load(artifact.bytes, &resolved->key, {common::host_isa(), {}}).has_value(), "not loaded");
 }

@@ -161,7 +161,7 @@ TEST(Units, Seconds) {
   EXPECT_EQ(parse_seconds("1.5s"), 1.5);
   EXPECT_EQ(parse_seconds("10min"), 600);
   EXPECT_EQ(parse_seconds("250ms"), 0.25);
-  for (const char* wrong : {"", "s", "-1", "1d", "nan", "inf", "1e30"}) EXPECT_FALSE(parse_seconds(wrong)) << wrong;
+  for (const char* wrong : {"", "s", "-1", "1w", "nan", "inf", "1e30"}) EXPECT_FALSE(parse_seconds(wrong)) << wrong;
 }
 
 }  // namespace

@@ -101,6 +101,62 @@ TEST_F(EvictionTest, NoLimitEvictsNothing) {
   EXPECT_FALSE(store->wants_cleaning());
 }
 
+TEST_F(EvictionTest, WhatNobodyUsesForTooLongGoes) {
+  Options aged = at_most(0);
+  aged.max_age = 24h * 5;
+  const auto store = open(aged);
+  fill(*store, 6);  // used 7, 6, 5, 4, 3 and 2 days ago
+  set_used(path_of(key_of(5)), now_ + 24h * 365);
+  const std::uint64_t one = kElf.size() + tail_of(key_of(1)).size();
+  const Cleaned cleaned = store->clean();
+  EXPECT_EQ(cleaned.evicted, 3U);
+  EXPECT_EQ(cleaned.evicted_bytes, 3 * one);
+  EXPECT_EQ(left(6), (std::set<int>{3, 4, 5}));
+  // The limit passes by itself: it is looked at again after an hour.
+  files_.clock = now_ + 30min;
+  EXPECT_FALSE(store->wants_cleaning());
+  files_.clock = now_ + 36h;
+  EXPECT_TRUE(store->wants_cleaning());
+  EXPECT_EQ(store->clean().evicted, 1U);
+  EXPECT_FALSE(store->wants_cleaning());
+}
+
+TEST_F(EvictionTest, TheLastHourStaysWhateverTheAge) {
+  Options aged = at_most(0);
+  aged.max_age = 1s;
+  const auto store = open(aged);
+  fill(*store, 3);
+  set_used(path_of(key_of(1)), now_ - 59min);
+  store->clean();
+  EXPECT_EQ(left(3), (std::set<int>{1}));
+}
+
+TEST_F(EvictionTest, ADryRunSaysTheSameAndChangesNothing) {
+  Options aged = at_most(4);
+  aged.max_age = 24h * 6;
+  const auto store = open(aged);
+  fill(*store, 6);
+  set_used(path_of(key_of(5)), now_ + 24h * 365);
+  fs::create_directory(quarantine());
+  for (int i = 0; i < 20; ++i) overwrite(quarantine() + "/" + std::to_string(i), "broken");
+  Owner dead = Owner::this_process();
+  dead.pid = 4'000'000;
+  overwrite(temps() + "/" + temp_name(dead), "partial");
+  const Cleaned would = store->clean(true);
+  EXPECT_EQ(left(6).size(), 6U);
+  EXPECT_EQ(store->counters().evicted, 0U);
+  FileInfo info;
+  real_file_system().status(path_of(key_of(5)), info);
+  EXPECT_GT(info.used, now_ + 24h);
+  const Cleaned did = store->clean();
+  EXPECT_EQ(did.evicted, 3U);
+  for (const auto member : {&Cleaned::evicted, &Cleaned::evicted_bytes, &Cleaned::stale_temps,
+                            &Cleaned::quarantine_removed, &Cleaned::entries_left, &Cleaned::bytes_left})
+    EXPECT_EQ(would.*member, did.*member);
+  EXPECT_EQ(did.quarantine_removed, 4U);
+  EXPECT_EQ(did.stale_temps, 1U);
+}
+
 TEST_F(EvictionTest, AnEntryDated2099TakesItsPlaceInTheOrder) {
   const auto store = open(at_most(4));
   fill(*store, 4);
@@ -202,6 +258,45 @@ TEST_F(EvictionTest, StrangeFilesAreLeftAlone) {
   store->clean();
   EXPECT_EQ(bytes_of(shard + "/notes.txt"), "mine");
   EXPECT_EQ(left(1).size(), 1U);
+}
+
+// ---- quarantine -----------------------------------------------------------------------------------------------------
+
+TEST_F(StoreTest, TheQuarantineIsBoundedByNumberBytesAndAge) {
+  const auto store = open();
+  fs::create_directory(quarantine());
+  const FileTime now = std::chrono::system_clock::now();
+  const auto put = [&](const std::string& name, std::uint64_t size, FileTime when) {
+    overwrite(quarantine() + "/" + name, "");
+    fs::resize_file(quarantine() + "/" + name, size);  // a hole: no blocks
+    set_used(quarantine() + "/" + name, when);
+  };
+  put("old", 1, now - 24h * 31);
+  put("recent", 1, now - 24h * 29);
+  fs::create_symlink("/etc/passwd", quarantine() + "/link");
+  EXPECT_EQ(store->clean().quarantine_removed, 1U);
+  EXPECT_THAT(files_in(quarantine()), ::testing::UnorderedElementsAre("recent", "link"));
+  put("huge", std::uint64_t{60} << 20, now - 2h);
+  put("next", std::uint64_t{5} << 20, now - 1h);
+  store->clean();
+  EXPECT_THAT(files_in(quarantine()), ::testing::UnorderedElementsAre("recent", "link", "next"));
+  for (int i = 0; i < 20; ++i) put(std::to_string(i), 1, now - 30min + 1s * i);
+  fs::create_symlink("/etc/passwd", quarantine() + "/newest");
+  store->clean();
+  EXPECT_EQ(files_in(quarantine()).size(), 16U);
+  EXPECT_FALSE(fs::exists(quarantine() + "/recent"));
+  EXPECT_TRUE(fs::exists(fs::symlink_status(quarantine() + "/newest")));
+}
+
+// What was not used for a month and is found broken now came today.
+TEST_F(StoreTest, TheQuarantineCountsFromTheMove) {
+  const auto store = open();
+  ASSERT_TRUE(publish(*store, key_of(1)));
+  overwrite(path_of(key_of(1)), "broken");
+  set_used(path_of(key_of(1)), std::chrono::system_clock::now() - 24h * 365);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kCorrupt);
+  EXPECT_EQ(store->clean().quarantine_removed, 0U);
+  EXPECT_EQ(files_in(quarantine()).size(), 1U);
 }
 
 // ---- temporary files ------------------------------------------------------------------------------------------------

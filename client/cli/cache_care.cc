@@ -1,0 +1,240 @@
+// jitc cache verify, gc, rm: care for the store without a daemon, and beside one. Both use the same code, which expects
+// others to change the store at the same time.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "client/cli/cache.h"
+#include "client/cli/cache_entries.h"
+#include "client/cli/json_text.h"
+#include "client/cli/progress.h"
+#include "common/files.h"
+#include "common/store_reader.h"
+#include "daemon/store/store.h"
+
+namespace jitc::cli {
+namespace {
+
+using common::ErrorKind;
+using common::fail;
+using common::LookupOutcome;
+
+void print(const nlohmann::ordered_json& object) { std::printf("%s\n", one_line(object).c_str()); }
+
+// The writable store, to change it; null when there is none. Nothing is made of a directory that is no store.
+common::Result<std::unique_ptr<store::Store>> open_store(const Context& context, const CacheOptions& given) {
+  const common::StoreLayer layer = cache_layers(context).back();
+  std::error_code error;
+  if (!std::filesystem::exists(layer.path + "/v1", error)) {
+    if (!error) return nullptr;
+    return common::fail_errno(ErrorKind::kStoreUnavailable, error.value(), "cannot be looked at", layer.path);
+  }
+  const common::Settings& settings = context.settings;
+  const double age = given.max_age.value_or(settings.seconds("store_max_age"));
+  return store::Store::open({.directory = layer.path,
+                             .read_only = {},
+                             .max_bytes = given.max_bytes.value_or(settings.bytes("store_max")),
+                             .max_entries = given.max_entries.value_or(settings.count("store_max_entries")),
+                             .max_age = std::chrono::seconds(static_cast<std::int64_t>(age)),
+                             .mode = settings.mode("store_mode"),
+                             .allow_shared = layer.trust == common::Trust::kEverybody});
+}
+
+int no_store(const Context& context) {
+  say("jitc: " + cache_layers(context).back().path + ": there is no store yet: nothing to do\n");
+  return 0;
+}
+
+// ---- verify ---------------------------------------------------------------------------------------------------------
+
+enum class State { kGood, kCorrupt, kUntrusted, kUnreadable, kGone };
+
+const char* name_of(State state) {
+  switch (state) {
+    case State::kGood:
+      return "good";
+    case State::kCorrupt:
+      return "corrupt";
+    case State::kUntrusted:
+      return "untrusted";
+    case State::kUnreadable:
+      return "unreadable";
+    case State::kGone:
+      break;
+  }
+  return "gone";
+}
+
+struct Tally {
+  std::size_t good = 0, corrupt = 0, unreadable = 0, untrusted = 0, repaired = 0;
+  void add(State state) {
+    good += state == State::kGood;
+    corrupt += state == State::kCorrupt;
+    unreadable += state == State::kUnreadable;
+    untrusted += state == State::kUntrusted;
+  }
+};
+
+State state_of(const CacheEntry& entry, std::string& reason) {
+  common::StoredArtifact artifact;
+  switch (common::StoreReader({entry.layer}).look_up(entry.key, artifact, &reason)) {
+    case LookupOutcome::kFound:
+      return State::kGood;
+    case LookupOutcome::kCorrupt:
+      return State::kCorrupt;
+    case LookupOutcome::kUntrusted:
+      return State::kUntrusted;
+    case LookupOutcome::kAbsent:
+      break;
+  }
+  return reason.empty() ? State::kGone : State::kUnreadable;  // gone: the daemon removed it meanwhile
+}
+
+void tell(const CacheEntry& entry, State state, const std::string& reason, bool repaired, bool json) {
+  if (json) {
+    print({{"key", entry.key.hex()},
+           {"path", entry.path},
+           {"layer", entry.layer.path},
+           {"state", name_of(state)},
+           {"reason", reason},
+           {"repaired", repaired}});
+  } else if (state == State::kCorrupt) {
+    std::printf("%s\n", entry.path.c_str());
+  }
+  say("jitc: " + entry.path + ": " + (state == State::kUntrusted ? "not trusted: " : "") + reason +
+      (repaired ? ": moved to the quarantine\n" : "\n"));
+}
+
+// `store`: where to repair; null: nowhere.
+void verify_entry(const CacheEntry& entry, store::Store* store, bool json, Tally& tally) {
+  std::string reason;
+  const State state = state_of(entry, reason);
+  const bool mendable = state == State::kCorrupt || state == State::kUntrusted;
+  const bool repaired = mendable && store != nullptr && store->quarantine(entry.key);
+  if (repaired) {
+    ++tally.repaired;
+  } else {
+    tally.add(state);
+  }
+  if (state != State::kGood && state != State::kGone) tell(entry, state, reason, repaired, json);
+}
+
+// ---- rm -------------------------------------------------------------------------------------------------------------
+
+common::Result<void> check_choice(const CacheOptions& options) {
+  const int ways =
+      (options.keys.empty() ? 0 : 1) + (options.all ? 1 : 0) + (options.corrupt ? 1 : 0) + (options.older_than ? 1 : 0);
+  if (ways != 1)
+    return fail(ErrorKind::kUsage, "one way to say what goes is needed", "cache rm",
+                "give KEYs, --older-than, --corrupt, or --all");
+  if (options.all && !options.yes)
+    return fail(ErrorKind::kUsage, "it removes every artifact of the store", "--all", "say --yes as well");
+  return {};
+}
+
+// All of what the options name, or an error before anything is removed.
+common::Result<std::vector<CacheEntry>> chosen(const CacheOptions& options, std::vector<CacheEntry> entries) {
+  std::vector<common::Digest> keys;
+  for (const std::string& text : options.keys) {
+    auto key = key_that_begins(text, entries);
+    if (!key) return std::unexpected(key.error());
+    keys.push_back(*key);
+  }
+  std::erase_if(entries, [&](const CacheEntry& entry) {
+    std::string reason;
+    if (options.all) return false;
+    if (options.corrupt) return state_of(entry, reason) != State::kCorrupt;
+    if (options.older_than) return entry.unused_seconds < *options.older_than;
+    return std::ranges::find(keys, entry.key) == keys.end();
+  });
+  return entries;
+}
+
+}  // namespace
+
+int cache_verify(const Context& context, const CacheOptions& options) {
+  const auto listing = list_stores(cache_layers(context));
+  std::unique_ptr<store::Store> store;
+  if (options.repair) {
+    auto opened = open_store(context, options);
+    if (!opened) return report(opened.error());
+    store = std::move(*opened);
+  }
+  const std::string writable = cache_layers(context).back().path;
+  Tally tally;
+  for (const auto& entry : listing.entries)
+    verify_entry(entry, entry.layer.path == writable ? store.get() : nullptr, options.json, tally);
+  const int gaps = report_gaps(listing);
+  const std::string repaired =
+      options.repair ? "; " + std::to_string(tally.repaired) + " moved to the quarantine" : std::string();
+  std::fprintf(stderr, "jitc: %zu good, %zu corrupt, %zu unreadable, %zu not trusted%s\n", tally.good, tally.corrupt,
+               tally.unreadable, tally.untrusted, repaired.c_str());
+  if (tally.corrupt > 0) return common::exit_code(ErrorKind::kCorrupt);
+  return tally.unreadable + tally.untrusted > 0 ? common::exit_code(ErrorKind::kStoreUnavailable) : gaps;
+}
+
+int cache_gc(const Context& context, const CacheOptions& options) {
+  const auto store = open_store(context, options);
+  if (!store) return report(store.error());
+  if (!*store) return no_store(context);
+  const store::Cleaned cleaned = (*store)->clean(options.dry_run);
+  if (!cleaned.done)
+    return report(fail(ErrorKind::kRefused, "another process of this node cleans it now", (*store)->directory(),
+                       "try again when that is done")
+                      .error());
+  if (options.json) {
+    print({{"store", (*store)->directory()},
+           {"dry_run", options.dry_run},
+           {"removed", cleaned.evicted},
+           {"removed_bytes", cleaned.evicted_bytes},
+           {"stale_temps", cleaned.stale_temps},
+           {"quarantine_removed", cleaned.quarantine_removed},
+           {"entries", cleaned.entries_left},
+           {"bytes", cleaned.bytes_left}});
+    return 0;
+  }
+  std::printf(
+      "%s %llu artifacts (%s), %llu temporary files of ended writers, %llu quarantined; %llu artifacts, %s %s\n",
+      options.dry_run ? "would remove" : "removed", static_cast<unsigned long long>(cleaned.evicted),
+      bytes_text(cleaned.evicted_bytes).c_str(), static_cast<unsigned long long>(cleaned.stale_temps),
+      static_cast<unsigned long long>(cleaned.quarantine_removed),
+      static_cast<unsigned long long>(cleaned.entries_left), bytes_text(cleaned.bytes_left).c_str(),
+      options.dry_run ? "would stay" : "stay");
+  return 0;
+}
+
+int cache_rm(const Context& context, const CacheOptions& options) {
+  if (auto checked = check_choice(options); !checked) return report(checked.error());
+  const auto store = open_store(context, options);
+  if (!store) return report(store.error());
+  if (!*store && options.keys.empty()) return no_store(context);
+  const auto listing = list_stores({cache_layers(context).back()});
+  const auto entries = chosen(options, listing.entries);
+  if (!entries) return report(entries.error());
+  int code = report_gaps(listing);
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  for (const CacheEntry& entry : *entries) {
+    const auto removal = (*store)->remove(entry.key);
+    const bool removed = removal == store::Store::Removal::kRemoved;
+    count += removed ? 1 : 0;
+    bytes += removed ? entry.size : 0;
+    if (options.json)
+      print({{"key", entry.key.hex()}, {"path", entry.path}, {"size", entry.size}, {"removed", removed}});
+    if (removal == store::Store::Removal::kKept)
+      code = report(fail(ErrorKind::kStoreUnavailable, "cannot be removed", entry.path,
+                         "see who owns it and its directory, and whether it is a file")
+                        .error());
+  }
+  if (!options.json) std::fprintf(stderr, "jitc: %zu artifacts removed, %s\n", count, bytes_text(bytes).c_str());
+  return code;
+}
+
+}  // namespace jitc::cli

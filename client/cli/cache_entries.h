@@ -1,0 +1,41 @@
+// The entries of stores, by their names alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/cli/context.h"
+#include "common/digest.h"
+#include "common/error.h"
+#include "common/store_trust.h"
+
+namespace jitc::cli {
+
+struct CacheEntry {
+  common::Digest key;
+  common::StoreLayer layer;
+  std::string path;
+  std::uint64_t size = 0;
+  double unused_seconds = 0;
+};
+
+struct CacheListing {
+  std::vector<CacheEntry> entries;        // last used first
+  std::vector<std::string> absent;        // stores that do not exist
+  std::vector<common::Error> unreadable;  // folders that cannot be listed, or are none of a store's
+};
+
+// The store that --store names, else those of the daemon, else those of the settings; the last one is the writable one.
+std::vector<common::StoreLayer> cache_layers(const Context& context);
+
+// Entries come and go while others use the store: what vanishes during the walk is not listed.
+CacheListing list_stores(const std::vector<common::StoreLayer>& layers);
+
+// What could not be looked at, to standard error; the exit code.
+int report_gaps(const CacheListing& listing);
+
+// The one key of these entries that begins with `text`. kUsage when none or several do.
+common::Result<common::Digest> key_that_begins(const std::string& text, const std::vector<CacheEntry>& entries);
+
+}  // namespace jitc::cli
