@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "client/cli/cache.h"
 #include "client/cli/cache_entries.h"
@@ -35,6 +36,18 @@ void read_manifest_of(Row& row) {
   row.compile_seconds = manifest->compile_seconds;
 }
 
+// What is equal stays in the order of the last use; that order is the entries' own.
+void sort_by(std::vector<Row>& rows, const std::string& order) {
+  const auto sort = [&rows](auto key) { std::ranges::sort(rows, {}, key); };
+  if (order == "size")
+    sort([](const Row& row) { return std::pair(~row.entry.size, row.entry.unused_seconds); });  // ~: largest first
+  if (order == "name") sort([](const Row& row) { return std::tie(row.name, row.entry.unused_seconds); });
+  if (order == "compile-seconds")
+    sort([](const Row& row) { return std::pair(-row.compile_seconds, row.entry.unused_seconds); });
+  if (order == "age")  // who does not say when it was made comes last
+    sort([](const Row& row) { return std::pair<bool, const std::string&>(row.created.empty(), row.created); });
+}
+
 // Manifests are read of what is shown, and of all only where the order asks for them.
 std::vector<Row> rows_of(std::vector<CacheEntry> entries, const std::string& order, std::size_t limit) {
   std::vector<Row> rows;
@@ -42,11 +55,7 @@ std::vector<Row> rows_of(std::vector<CacheEntry> entries, const std::string& ord
   for (auto& entry : entries) rows.push_back({.entry = std::move(entry)});
   const bool by_manifest = order == "name" || order == "age" || order == "compile-seconds";
   if (by_manifest) std::ranges::for_each(rows, read_manifest_of);
-  if (order == "size") std::ranges::stable_sort(rows, std::greater(), [](const Row& row) { return row.entry.size; });
-  if (order == "name") std::ranges::stable_sort(rows, {}, &Row::name);
-  if (order == "compile-seconds") std::ranges::stable_sort(rows, std::greater(), &Row::compile_seconds);
-  if (order == "age")  // who does not say when it was made comes last
-    std::ranges::stable_sort(rows, {}, [](const Row& row) { return std::pair(row.created.empty(), row.created); });
+  sort_by(rows, order);
   if (limit > 0 && rows.size() > limit) rows.resize(limit);
   if (!by_manifest) std::ranges::for_each(rows, read_manifest_of);
   return rows;

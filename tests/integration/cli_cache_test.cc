@@ -245,6 +245,22 @@ TEST_F(CliCacheTest, NoLinkIsFollowedInsideAStore) {
   EXPECT_FALSE(fs::is_empty(away));
 }
 
+// Without a daemon, so that only a direct hit can answer.
+TEST_F(CliCacheTest, ADirectHitBelievesTheSame) {
+  const std::string path = put(kSource, "f"), file = write("f.c", kSource);
+  ASSERT_TRUE(common::write_identity(runtime, identity));
+  EXPECT_EQ(jitc({"submit", file}).out, path + "\n");
+  fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_EQ(jitc({"submit", file}).exit_code, 3);
+  EXPECT_EQ(jitc({"cache", "show", key_of(kSource).hex()}).exit_code, 4);
+  identity.store_is_shared = true;
+  ASSERT_TRUE(common::write_identity(runtime, identity));
+  EXPECT_EQ(jitc({"submit", file}).out, path + "\n");
+  fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(jitc({"submit", file}).exit_code, 3) << "and no wait for a writer";
+}
+
 TEST_F(CliCacheTest, WrongValuesAreUsageErrors) {
   keep({.name = "a"});
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"gc", "--max-bytes", "much"},

@@ -36,12 +36,14 @@ TEST(Identity, IsReadAsItWasWritten) {
   const TemporaryDirectory directory;
   Identity identity = sample();
   identity.include_roots = {{"/opt/petsc", sha256("x").hex()}};
+  identity.store_is_shared = true;
   ASSERT_TRUE(write_identity(directory.path(), identity));
   const auto back = read_identity(directory.path());
   ASSERT_TRUE(back) << to_line(back.error());
   EXPECT_EQ(back->pid, 7);
   EXPECT_EQ(back->compiler("/usr/bin/gcc")->identity, "abc");
   EXPECT_EQ(back->read_only_stores, identity.read_only_stores);
+  EXPECT_TRUE(back->store_is_shared);
   EXPECT_EQ(back->include_roots, identity.include_roots);
   const auto request = request_for("clang");
   EXPECT_EQ(resolve(request, identity)->key, resolve(request, *back)->key);
