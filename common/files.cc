@@ -78,7 +78,12 @@ Result<std::string> read_file(const std::string& path) {
 Fd open_regular(const std::string& path, struct stat& status) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (!fd && errno == ENXIO) errno = ELOOP;  // a socket, or a device that is not there
-  if (!fd || ::fstat(fd.get(), &status) != 0) return {};
+  if (!fd) return {};
+  if (::fstat(fd.get(), &status) != 0) {
+    fd.reset();
+    errno = ESTALE;  // it is there, and its server lost it: whatever was reported
+    return {};
+  }
   if (S_ISREG(status.st_mode)) return fd;
   fd.reset();
   errno = ELOOP;

@@ -32,12 +32,13 @@ std::string why_not_opened(const std::string& path, int error_number) {
 // A shared file system may answer ESTALE, or show a file of 0 bytes, on the first open after another node published it.
 // A fresh open sees the truth; a file that stays so is treated as absent.
 ReadOutcome read_entry(const StoreLayer& layer, const std::string& path, std::string& bytes, std::string& reason) {
-  if (auto checked = check_directories(layer, path); !checked) {
-    reason = checked.error().thing + ": " + checked.error().message;
-    return checked.error().kind == ErrorKind::kRefused ? ReadOutcome::kUntrusted : ReadOutcome::kUnreadable;
-  }
   struct stat status{};
   for (int attempt = 0; attempt < kOpenTries; ++attempt) {
+    if (auto checked = check_directories(layer, path); !checked) {
+      reason = checked.error().thing + ": " + checked.error().message;
+      if (checked.error().kind == ErrorKind::kRefused) return ReadOutcome::kUntrusted;
+      continue;
+    }
     const Fd fd = open_regular(path, status);
     if (!fd && errno == ENOENT) return ReadOutcome::kAbsent;
     if (!fd && errno != ESTALE) {

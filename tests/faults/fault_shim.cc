@@ -95,8 +95,12 @@ auto apply_pointer(Operation operation, std::initializer_list<Place> places, voi
 }
 
 mode_t mode_of(int flags, va_list arguments) {
-  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+  const bool makes_one = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+  return makes_one ? va_arg(arguments, mode_t) : 0;
 }
+
+// A directory is opened to be listed.
+Operation opening(int flags) { return (flags & O_DIRECTORY) != 0 && (flags & O_TMPFILE) != O_TMPFILE ? kList : kOpen; }
 
 }  // namespace
 
@@ -105,26 +109,27 @@ mode_t mode_of(int flags, va_list arguments) {
 
 // ---- open, close --------------------------------------------------------------------------------------------------
 
-#define OPEN(function)                                                                     \
-  EXPORT int function(const char* path, int flags, ...) {                                  \
-    REAL(function);                                                                        \
-    va_list arguments;                                                                     \
-    va_start(arguments, flags);                                                            \
-    const mode_t mode = mode_of(flags, arguments);                                         \
-    va_end(arguments);                                                                     \
-    return apply(kOpen, {at(path)}, [&](std::size_t) { return real(path, flags, mode); }); \
+#define OPEN(function)                                                                              \
+  EXPORT int function(const char* path, int flags, ...) {                                           \
+    REAL(function);                                                                                 \
+    va_list arguments;                                                                              \
+    va_start(arguments, flags);                                                                     \
+    const mode_t mode = mode_of(flags, arguments);                                                  \
+    va_end(arguments);                                                                              \
+    return apply(opening(flags), {at(path)}, [&](std::size_t) { return real(path, flags, mode); }); \
   }
 OPEN(open)
 OPEN(open64)
 
-#define OPENAT(function)                                                                                            \
-  EXPORT int function(int directory, const char* path, int flags, ...) {                                            \
-    REAL(function);                                                                                                 \
-    va_list arguments;                                                                                              \
-    va_start(arguments, flags);                                                                                     \
-    const mode_t mode = mode_of(flags, arguments);                                                                  \
-    va_end(arguments);                                                                                              \
-    return apply(kOpen, {Place{directory, path}}, [&](std::size_t) { return real(directory, path, flags, mode); }); \
+#define OPENAT(function)                                                           \
+  EXPORT int function(int directory, const char* path, int flags, ...) {           \
+    REAL(function);                                                                \
+    va_list arguments;                                                             \
+    va_start(arguments, flags);                                                    \
+    const mode_t mode = mode_of(flags, arguments);                                 \
+    va_end(arguments);                                                             \
+    return apply(opening(flags), {Place{directory, path}},                         \
+                 [&](std::size_t) { return real(directory, path, flags, mode); }); \
   }
 OPENAT(openat)
 OPENAT(openat64)
