@@ -56,6 +56,15 @@ bool read_stores(const nlohmann::json& object, std::vector<std::string>& stores)
   return true;
 }
 
+// Files from before stores could be a group's have no such member.
+bool read_shared(const nlohmann::json& object, bool& shared) {
+  const auto it = object.find("store_is_shared");
+  if (it == object.end()) return true;
+  if (!it->is_boolean()) return false;
+  shared = it->get<bool>();
+  return true;
+}
+
 bool read_roots(const nlohmann::json& object, std::vector<std::pair<std::string, std::string>>& roots) {
   const auto it = object.find("include_roots");
   if (it == object.end() || !it->is_array()) return false;
@@ -126,7 +135,7 @@ Result<void> write_identity(const std::string& runtime_dir, const Identity& iden
                                  {"triple", identity.triple},
                                  {"native_isa", identity.native_isa},
                                  {"store", identity.store},
-                                 {"store_is_shared", identity.store_is_shared ? 1 : 0},
+                                 {"store_is_shared", identity.store_is_shared},
                                  {"read_only_stores", identity.read_only_stores},
                                  {"include_roots", std::move(roots)}};
   // What is no UTF-8 (a path, which readers then do not find) must not keep the daemon from serving.
@@ -150,14 +159,12 @@ Result<Identity> read_identity(const std::string& runtime_dir) {
   if (!text) return std::unexpected(text.error());
   const auto object = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   Identity identity;
-  int shared = 0;
   if (!object.is_object() || !read(object, "version", identity.version) || !read(object, "pid", identity.pid) ||
       !read(object, "triple", identity.triple) || !read(object, "native_isa", identity.native_isa) ||
-      !read(object, "store", identity.store) || !read(object, "store_is_shared", shared) ||
+      !read(object, "store", identity.store) || !read_shared(object, identity.store_is_shared) ||
       !read_compilers(object, identity.compilers) || !read_stores(object, identity.read_only_stores) ||
       !read_roots(object, identity.include_roots))
     return unreadable(path);
-  identity.store_is_shared = shared != 0;
   return identity;
 }
 

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   identity.triple = "x86_64-pc-linux-gnu";
   identity.native_isa = "skylake +avx2";
   identity.store = "/home/user/.cache/jitc";
+  identity.store_is_shared = true;
   identity.read_only_stores = {"/site"};
   identity.include_roots = {{"/opt/include", sha256("root").hex()}};
   std::vector<std::string> corpus;

@@ -171,6 +171,7 @@ def check_identity(identity):
     for name in ("version", "triple", "native_isa", "store"):
         assert isinstance(identity[name], str), name
     assert type(identity["pid"]) is int
+    assert type(identity.get("store_is_shared", False)) is bool
     assert all(isinstance(path, str) for path in identity["read_only_stores"])
     assert all(isinstance(one[name], str) for one in identity["compilers"] for name in ("name", "path", "identity"))
     assert identity["compilers"][0]["path"] == ""

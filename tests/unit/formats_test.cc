@@ -72,7 +72,7 @@ TEST(GoldenArtifact, IsFoundInAStoreListedAndLoaded) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << golden("artifact_v1.so");
   StoredArtifact artifact;
-  ASSERT_EQ(StoreReader({store.path()}).look_up(key, artifact), LookupOutcome::kFound);
+  ASSERT_EQ(StoreReader({{store.path()}}).look_up(key, artifact), LookupOutcome::kFound);
   EXPECT_EQ(artifact.path, path);
   EXPECT_EQ(read_manifest(path)->name, "answer");
 #if defined(__x86_64__)
@@ -258,6 +258,7 @@ TEST(GoldenIdentity, IsReadAndWrittenAgainMemberByMember) {
   EXPECT_EQ(identity->triple, "x86_64-pc-linux-gnu");
   EXPECT_EQ(identity->native_isa, "skylake +avx,+avx2,+fma");
   EXPECT_EQ(identity->store, "/home/user/.cache/jitc");
+  EXPECT_FALSE(identity->store_is_shared);  // the file does not say
   EXPECT_EQ(identity->read_only_stores, std::vector<std::string>{"/site/jitc"});
   ASSERT_EQ(identity->include_roots.size(), 1U);
   EXPECT_EQ(identity->include_roots[0], std::pair(std::string("/opt/petsc/include"), sha256("root 1").hex()));
@@ -274,6 +275,11 @@ TEST(GoldenIdentity, EveryMemberIsNeededAndOthersAreIgnored) {
   Json later = members;
   later["of_a_later_version"] = 1;
   EXPECT_TRUE(identity_from(later.dump()));
+  Json shared = members;
+  shared["store_is_shared"] = true;
+  EXPECT_TRUE(identity_from(shared.dump())->store_is_shared);
+  shared["store_is_shared"] = 1;
+  EXPECT_EQ(identity_from(shared.dump()).error().kind, ErrorKind::kVersionSkew);
   for (const auto& [name, value] : members.items()) {
     Json other = members;
     other.erase(name);

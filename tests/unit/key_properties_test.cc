@@ -363,6 +363,7 @@ TEST(ArtifactKey, IsTheSameForEverybodyOnEveryNode) {
   elsewhere.version = "2";
   elsewhere.pid = 77;
   elsewhere.store = "/scratch/other";
+  elsewhere.store_is_shared = true;
   elsewhere.read_only_stores = {"/site"};
   elsewhere.include_roots[0].first = "/usr/local/other";
   elsewhere.compilers.push_back({"gcc", "/usr/bin/gcc", "another"});

@@ -61,7 +61,7 @@ TEST_F(StoreTest, NoDamagedArtifactIsFound) {
   testing::Damager damager(seed, files);
   const auto store = open();
   for (const Good& good : artifacts) ASSERT_TRUE(store->publish(good.key, good.elf, good.tail));
-  const common::StoreReader reader({options().directory});
+  const common::StoreReader reader({{options().directory}});
 
   std::uint64_t quarantined = 0;
   std::map<std::string, std::uint64_t> kinds;
