@@ -62,9 +62,10 @@ Cleaned Cleaner::clean(const CleanLimits& limits) {
   cleaned.done = true;
   if (!directories_.check_care()) return cleaned;
   cleaned.stale_temps = remove_stale_temps(limits.dry_run);
-  cleaned.stale_leases = remove_stale_leases(limits.dry_run);
+  Shards found = look_into_shards();
+  cleaned.stale_leases = remove_stale_leases(found.leases, limits.dry_run);
   cleaned.quarantine_removed = trim_quarantine(limits.dry_run);
-  evict(entries(), limits, cleaned);
+  evict(std::move(found.artifacts), limits, cleaned);
   return cleaned;
 }
 
@@ -87,17 +88,21 @@ std::vector<Cleaner::Entry> Cleaner::files_in(const std::string& directory) cons
   return entries;
 }
 
-std::vector<Cleaner::Entry> Cleaner::entries() const {
+Cleaner::Shards Cleaner::look_into_shards() const {
   std::vector<std::string> shards;
   files_.list(directories_.version(), shards);
-  std::vector<Entry> entries;
+  Shards found;
   for (const std::string& shard : shards) {
     if (shard.size() != 2) continue;
     for (Entry& entry : files_in(directories_.version() + "/" + shard)) {
-      if (is_artifact_name(entry.path.substr(entry.path.rfind('/') + 1))) entries.push_back(std::move(entry));
+      const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
+      if (is_artifact_name(name))
+        found.artifacts.push_back(std::move(entry));
+      else if (Leases::is_name(name))
+        found.leases.push_back(std::move(entry));
     }
   }
-  return entries;
+  return found;
 }
 
 // An entry from the future says nothing about its last use (a clock was wrong, here or there): it is not protected, and
@@ -162,10 +167,9 @@ std::uint64_t Cleaner::remove_stale_temps(bool dry_run) {
 }
 
 // Who asks for the key of one takes it over sooner: these are of keys that nobody asks for.
-std::uint64_t Cleaner::remove_stale_leases(bool dry_run) {
-  if (!directories_.check_leases()) return 0;
+std::uint64_t Cleaner::remove_stale_leases(const std::vector<Entry>& leases, bool dry_run) {
   std::uint64_t removed = 0;
-  for (const Entry& entry : files_in(directories_.leases())) {
+  for (const Entry& entry : leases) {
     const auto text = leases_.read(entry.path);
     const bool stale = text && is_stale(Leases::holder_of(*text), entry);
     if (stale && (dry_run || leases_.remove(entry.path, *text))) ++removed;

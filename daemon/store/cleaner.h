@@ -37,7 +37,10 @@ class Cleaner {
     std::string path;
     FileInfo info;
   };
-  std::vector<Entry> entries() const;
+  struct Shards {
+    std::vector<Entry> artifacts, leases;
+  };
+  Shards look_into_shards() const;
   std::vector<Entry> all_in(const std::string& directory) const;
   std::vector<Entry> files_in(const std::string& directory) const;
   void evict(std::vector<Entry> entries, const CleanLimits& limits, Cleaned& cleaned);
@@ -46,7 +49,7 @@ class Cleaner {
   Removal remove_unused(const Entry& entry, bool dry_run);
   bool is_stale(const std::optional<common::Owner>& owner, const Entry& entry) const;
   std::uint64_t remove_stale_temps(bool dry_run);
-  std::uint64_t remove_stale_leases(bool dry_run);
+  std::uint64_t remove_stale_leases(const std::vector<Entry>& leases, bool dry_run);
   std::uint64_t trim_quarantine(bool dry_run);
 
   FileSystem& files_;

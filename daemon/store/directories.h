@@ -21,24 +21,21 @@ class Directories {
 
   // Makes what is absent. kRefused when others could have put something into the store; kStoreUnavailable, kStoreFull.
   common::Result<void> make();
-  // Where the entry of this key goes.
+  // Where the entry of this key goes, and its lease.
   common::Result<void> make_shard(const common::Digest& key) { return make_inside(shard(key)); }
   common::Result<void> make_quarantine() { return make_inside(quarantine()); }
-  common::Result<void> make_leases() { return make_inside(leases()); }
 
   // Before these are written into: real directories, not links, that nobody else can have made, or absent. kRefused.
   common::Result<void> check_publish(const common::Digest& key) const {
     return check({version(), temps(), shard(key)});
   }
   common::Result<void> check_care() const { return check({version(), temps(), quarantine()}); }
-  common::Result<void> check_leases() const { return check({version(), temps(), leases()}); }
 
   const common::StoreLayer& layer() const { return layer_; }
   const std::string& store() const { return layer_.path; }
   std::string version() const { return store() + "/v1"; }
   std::string temps() const { return version() + "/tmp"; }
   std::string quarantine() const { return version() + "/quarantine"; }
-  std::string leases() const { return version() + "/leases"; }
   std::string shard(const common::Digest& key) const { return version() + "/" + key.hex().substr(0, 2); }
   mode_t file_mode() const { return file_mode_; }
 

@@ -12,6 +12,7 @@ namespace {
 
 using common::Digest;
 
+constexpr std::string_view kSuffix = ".lease";
 constexpr int kTries = 4;                            // of what can only go wrong again when others interfere each time
 constexpr std::size_t kLongestText = 1024;           // what is longer is no lease
 constexpr int kOpenFlags = O_NOFOLLOW | O_NONBLOCK;  // whatever lies there, it is not waited for
@@ -25,10 +26,16 @@ std::string text_of(const std::string& holder, std::uint64_t beats) {
 Leases::Leases(FileSystem& files, Directories& directories)
     : files_(files), directories_(directories), self_(common::Owner::this_process()) {}
 
-std::string Leases::path_of(const Digest& key) const { return directories_.leases() + "/" + key.hex(); }
+std::string Leases::path_of(const Digest& key) const {
+  return directories_.shard(key) + "/" + key.hex() + std::string(kSuffix);
+}
+
+bool Leases::is_name(std::string_view file_name) {
+  return file_name.ends_with(kSuffix) && Digest::from_hex(file_name.substr(0, file_name.size() - kSuffix.size()));
+}
 
 Claim Leases::claim(const Digest& key) {
-  if (!directories_.check_leases()) return {};
+  if (!directories_.check_publish(key)) return {};
   const std::string path = path_of(key);
   for (int attempt = 0; attempt < kTries; ++attempt) {
     Claim claim = make(key);
@@ -52,7 +59,7 @@ Claim Leases::claim(const Digest& key) {
 }
 
 Claim Leases::take_over(const Digest& key, const std::string& text) {
-  if (directories_.check_leases()) remove(path_of(key), text);
+  if (directories_.check_publish(key)) remove(path_of(key), text);
   return claim(key);
 }
 
@@ -76,12 +83,12 @@ int Leases::open_new(const Digest& key) {
   };
   const int fd = open();
   if (fd != -ENOENT) return fd;
-  return directories_.make() && directories_.make_leases() ? open() : fd;
+  return directories_.make() && directories_.make_shard(key) ? open() : fd;
 }
 
 // Through one descriptor: what is written to is what was read, whatever has the name by then.
 bool Leases::beat(const Digest& key, const std::string& holder, std::uint64_t beats) {
-  if (!directories_.check_leases()) return false;
+  if (!directories_.check_publish(key)) return false;
   const int fd = files_.open(path_of(key), O_RDWR | kOpenFlags, 0);
   if (fd < 0) return fd != -ENOENT;
   std::string text;
@@ -94,7 +101,7 @@ bool Leases::beat(const Digest& key, const std::string& holder, std::uint64_t be
 // Between the look and the removal another may take it over, after a silence of ours: then his goes, and somebody may
 // compile once more.
 void Leases::release(const Digest& key, const std::string& holder) {
-  if (!directories_.check_leases()) return;
+  if (!directories_.check_publish(key)) return;
   std::string text;
   if (read(path_of(key), text) == 0 && text.starts_with(holder + ' ')) files_.unlink(path_of(key));
 }

@@ -1,10 +1,12 @@
-// Who compiles what, told between the daemons of one store: <store>/v1/leases/<64 hex digits of the key>, one line,
+// Who compiles what, told between the daemons of one store: a file beside the artifact,
+// <store>/v1/<2 hex>/<64 hex digits of the key>.lease, of one line,
 //
 //   <holder> <beats>\n
 //
 // `holder` is a temp name (common/owner.h), another for each lease. Who begins a compile makes the file, exclusively;
 // while he compiles the number rises; when he is done he removes the file. A lease is a hint and no lock: where none
-// can be made or read, one compiles without, and who both compile the same key publish one artifact as ever.
+// can be made or read, one compiles without, and who both compile the same key publish one artifact as ever. It lies
+// where the artifact will: on a shared file system that remembers directories, making it is a look at that directory.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +49,7 @@ class Leases {
   std::optional<std::string> read(const std::string& path);
   // Removes it if it says `text` still. Was it removed?
   bool remove(const std::string& path, const std::string& text);
+  static bool is_name(std::string_view file_name);
   static std::optional<common::Owner> holder_of(std::string_view text);
 
  private:

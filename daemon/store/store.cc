@@ -149,6 +149,7 @@ std::vector<common::Manifest> Store::newest_manifests(std::size_t most, std::chr
       for (const std::string& name : names) {
         FileInfo info;
         if (!in_time()) break;
+        if (!name.ends_with(".so")) continue;
         if (files_.status(directory + "/" + name, info) == 0 && info.regular) {
           entries.emplace_back(info.used, directory + "/" + name);
         }

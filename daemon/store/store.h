@@ -1,9 +1,9 @@
 // The daemon's store: layers to read from, one of them to write to. Layout (below the writable directory):
 //
-//   v1/<2 hex>/<64 hex>.so   artifacts (common/artifact.h). A final name is linked once, whole, and never overwritten
-//   v1/tmp/<temp name>       what is being written (common/owner.h)
-//   v1/quarantine/...        what did not verify, the last few
-//   v1/leases/<64 hex>       who compiles what (daemon/store/leases.h)
+//   v1/<2 hex>/<64 hex>.so     artifacts (common/artifact.h). A final name is linked once, whole, and never overwritten
+//   v1/<2 hex>/<64 hex>.lease  who compiles it now (daemon/store/leases.h)
+//   v1/tmp/<temp name>         what is being written (common/owner.h)
+//   v1/quarantine/...          what did not verify, the last few
 //
 // The directory may be shared between nodes and daemons: no locks, only link, rename and unlink, each of which may find
 // that somebody else was faster. Every function may be called from several threads at once.

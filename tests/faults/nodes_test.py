@@ -164,7 +164,7 @@ def recovered(nodes, shared):
     left = True
     while left:
         nodes[0].stats()
-        left = [path for name in ("tmp", "leases") for path in (shared.store / "v1" / name).glob("*")]
+        left = [*shared.store.glob("v1/tmp/*"), *shared.store.glob("v1/??/*.lease")]
 
 
 def main():

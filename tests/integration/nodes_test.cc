@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,7 +82,11 @@ class Nodes : public ::testing::Test {
     return std::ranges::count_if(trace.spans(),
                                  [](const auto& span) { return span.kind() == v1::TraceReply::Span::ELSEWHERE; });
   }
-  std::string leases() const { return directory_.path() + "/store/v1/leases"; }
+  std::ptrdiff_t leases() const {
+    using Walk = std::filesystem::recursive_directory_iterator;
+    return std::ranges::count_if(Walk(directory_.path() + "/store/v1"),
+                                 [](const auto& entry) { return entry.path().extension() == ".lease"; });
+  }
 
   TemporaryDirectory directory_;
   Gate gate_{directory_.path() + "/gate"};
@@ -112,7 +115,7 @@ TEST_F(Nodes, OneCompilesForBoth) {
   EXPECT_EQ(second_->stats().at("elsewhere"), 1U);
   EXPECT_EQ(spans_elsewhere(*second_), 1);
   for (auto* daemon : {&first_, &second_}) daemon->reset();
-  EXPECT_TRUE(std::filesystem::is_empty(leases()));
+  EXPECT_EQ(leases(), 0);
 }
 
 TEST_F(Nodes, TheOtherTakesOverWhenTheOneIsKilled) {
@@ -193,9 +196,13 @@ TEST_F(Nodes, WithoutLeasesEachCompiles) {
 }
 
 TEST_F(Nodes, WhereNoLeaseCanBeMadeEachCompiles) {
-  std::filesystem::create_directories(directory_.path() + "/store/v1");
-  std::filesystem::remove_all(leases());
-  std::ofstream(leases()) << "a file";
+  Call before(*first_, source_);  // says where the lease would be
+  ASSERT_TRUE(before.is_started());
+  gate_.release();
+  const std::filesystem::path artifact = before.finished().artifact().path();
+  ASSERT_TRUE(std::filesystem::remove(artifact));
+  std::filesystem::create_directory(std::filesystem::path(artifact).replace_extension(".lease"));
+  start(first_);
   Call one(*first_, source_);
   ASSERT_TRUE(one.is_started());
   Call other(*second_, source_);

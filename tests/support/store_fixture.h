@@ -66,6 +66,17 @@ class StoreTest : public ::testing::Test {
     return store.look_up(key, artifact);
   }
   std::string path_of(const common::Digest& key) { return common::artifact_path(options().directory, key); }
+  std::string lease_of(const common::Digest& key) {
+    std::string path = path_of(key);
+    return path.replace(path.rfind('.'), std::string::npos, ".lease");
+  }
+  std::vector<std::string> leases() {
+    std::vector<std::string> names;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(options().directory + "/v1", none))
+      if (entry.path().extension() == ".lease") names.push_back(entry.path().filename());
+    return names;
+  }
   std::string temps() { return options().directory + "/v1/tmp"; }
   std::string quarantine() { return options().directory + "/v1/quarantine"; }
   // Absent, or whole: never anything else under a final name.

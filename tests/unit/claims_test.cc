@@ -50,7 +50,7 @@ class ClaimsTest : public StoreTest {
   void run_until_told(FlightId flight, std::size_t count = 1) {
     run_until([&] { return told_[flight].size() >= count; });
   }
-  std::string lease() { return bytes_of(options().directory + "/v1/leases/" + key_.hex()); }
+  std::string lease() { return bytes_of(lease_of(key_)); }
   // Its thread stands before this call, after it was made `passes` times, until the test is over or release_ is set.
   void hang(const std::string& at, int passes = 0) {
     passes_ = passes;
@@ -183,7 +183,7 @@ TEST_F(ClaimsTest, NothingIsLeftAtTheEnd) {
   for (int i = 1; i <= 5; ++i) run_until_told(static_cast<FlightId>(i));
   claims_->end();
   claims_->join();
-  EXPECT_THAT(files_in(options().directory + "/v1/leases"), IsEmpty());
+  EXPECT_THAT(leases(), IsEmpty());
 }
 
 }  // namespace

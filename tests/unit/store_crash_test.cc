@@ -39,7 +39,6 @@ class CrashTest : public StoreTest {
  protected:
   static constexpr int kKeys = 2;
 
-  std::string lease_of(int number) { return options().directory + "/v1/leases/" + key_of(number).hex(); }
   void leave_broken(int number) {
     broken_ = number;
     fs::create_directories(fs::path(path_of(key_of(number))).parent_path());
@@ -92,7 +91,7 @@ class CrashTest : public StoreTest {
     files_.clock = std::chrono::system_clock::now() + 25h;
     store->clean();
     EXPECT_THAT(files_in(temps()), IsEmpty());
-    EXPECT_THAT(files_in(options().directory + "/v1/leases"), IsEmpty());
+    EXPECT_THAT(leases(), IsEmpty());
     files_.clock.reset();
   }
 
@@ -171,8 +170,8 @@ TEST_F(CrashTest, ACleaning) {
           set_used(path_of(key_of(number)), old);
         }
         overwrite(temps() + "/" + dead_name(), "half a file");
-        fs::create_directories(fs::path(lease_of(0)).parent_path());
-        overwrite(lease_of(0), dead_name() + " 7\n");
+        fs::create_directories(fs::path(lease_of(key_of(0))).parent_path());
+        overwrite(lease_of(key_of(0)), dead_name() + " 7\n");
         fs::create_directories(quarantine());
         for (int i = 0; i < 17; ++i) overwrite(quarantine() + "/" + std::to_string(i), "broken");
       },
@@ -194,9 +193,9 @@ TEST_F(CrashTest, ALeaseThatIsTakenOver) {
   sweep(
       kOfSmallFiles,
       [this] {
-        fs::create_directories(fs::path(lease_of(1)).parent_path());
+        fs::create_directories(fs::path(lease_of(key_of(1))).parent_path());
         fs::create_directories(temps());
-        overwrite(lease_of(1), dead_name() + " 7\n");
+        overwrite(lease_of(key_of(1)), dead_name() + " 7\n");
       },
       [](Store& store) {
         const Claim claim = store.leases().claim(key_of(1));

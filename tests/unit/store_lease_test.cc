@@ -30,11 +30,10 @@ using namespace std::chrono_literals;
 
 class LeaseTest : public StoreTest {
  protected:
-  std::string lease_of(const Digest& key) { return options().directory + "/v1/leases/" + key.hex(); }
-  std::string leases() { return options().directory + "/v1/leases"; }
+  std::string shard_of(const Digest& key) { return fs::path(path_of(key)).parent_path(); }
   // As another daemon left it.
   std::string leave(const Digest& key, const Owner& owner, unsigned beats = 0) {
-    fs::create_directories(leases());
+    fs::create_directories(shard_of(key));
     std::string text = common::temp_name(owner) + " " + std::to_string(beats) + "\n";
     overwrite(lease_of(key), text);
     return text;
@@ -82,7 +81,7 @@ TEST_F(LeaseTest, WhatWasPublishedMeanwhileNeedsNone) {
   const auto store = open();
   ASSERT_TRUE(publish(*store, key_));
   EXPECT_EQ(store->leases().claim(key_).kind, Kind::kPublished);
-  EXPECT_THAT(files_in(leases()), IsEmpty());
+  EXPECT_THAT(leases(), IsEmpty());
   leave(key_, elsewhere());
   EXPECT_EQ(store->leases().claim(key_).kind, Kind::kPublished);
 }
@@ -182,18 +181,43 @@ TEST_F(LeaseTest, ItsModeIsThatOfTheStore) {
   ::umask(before);
   EXPECT_EQ(claim.kind, Kind::kOurs);
   EXPECT_EQ(mode_of(lease_of(key_)), 0640U);
-  EXPECT_EQ(mode_of(leases()), 0750U);
+  EXPECT_EQ(mode_of(shard_of(key_)), 0750U);
 }
 
 TEST_F(LeaseTest, WithOddThingsInTheWayOneCompilesWithout) {
   const auto store = open();
-  fs::create_directories(lease_of(key_of(1)));
+  for (int i = 1; i <= 3; ++i) fs::create_directories(shard_of(key_of(i)));
+  fs::create_directory(lease_of(key_of(1)));
   fs::create_symlink("/dev/null", lease_of(key_of(2)));
   ASSERT_EQ(::mkfifo(lease_of(key_of(3)).c_str(), 0600), 0);
   for (int i = 1; i <= 3; ++i) EXPECT_EQ(store->leases().claim(key_of(i)).kind, Kind::kNone) << i;
-  fs::remove_all(leases());
-  overwrite(leases(), "a file");
+  fs::remove_all(shard_of(key_));
+  overwrite(shard_of(key_), "a file");
   EXPECT_EQ(store->leases().claim(key_).kind, Kind::kNone);
+}
+
+// Others could have put a lease there, or take what is put there.
+TEST_F(LeaseTest, NoneIsMadeReadOrRemovedInADirectoryThatOthersMayWriteOrThroughALink) {
+  const auto store = open();
+  const Claim ours = store->leases().claim(key_);
+  const std::string said = bytes_of(lease_of(key_));
+  const std::string shard = shard_of(key_), real = options().directory + "/real";
+  const auto is_left_alone = [&] {
+    EXPECT_EQ(store->leases().claim(key_).kind, Kind::kNone);
+    EXPECT_EQ(store->leases().take_over(key_, said).kind, Kind::kNone);
+    EXPECT_FALSE(store->leases().beat(key_, ours.text, 1));
+    store->leases().release(key_, ours.text);
+    EXPECT_EQ(bytes_of(lease_of(key_)), said);
+  };
+  fs::permissions(shard, fs::perms::all);
+  is_left_alone();
+  fs::permissions(shard, fs::perms::owner_all);
+  fs::rename(shard, real);
+  fs::create_symlink(real, shard);
+  is_left_alone();
+  fs::remove(shard);
+  fs::rename(real, shard);
+  EXPECT_TRUE(store->leases().beat(key_, ours.text, 1));
 }
 
 TEST_F(LeaseTest, AFullStoreGivesNoneAndKeepsNothing) {
@@ -224,7 +248,7 @@ TEST_F(LeaseTest, WhateverCallFailsOneCanCompile) {
       for (const int error : {ENOENT, EEXIST, EPERM, ENOSPC, EBUSY, EIO, ESTALE, EROFS, EINTR}) {
         for (unsigned at = 0;; ++at) {
           SCOPED_TRACE("call " + std::to_string(at) + " " + std::strerror(error) + (after_it ? " after it" : ""));
-          fs::remove_all(leases());
+          fs::remove(lease_of(key_));
           if (was_taken) leave(key_, ended());
           files_.arm({.first = at, .error = error, .after_it = after_it});
           const Claim claim = store->leases().claim(key_);
@@ -250,6 +274,7 @@ TEST_F(LeaseTest, TheCleanerRemovesThoseOfTheDeadAndTheOld) {
   leave(key_of(1), ended());
   leave(key_of(2), elsewhere());
   leave(key_of(3), elsewhere());
+  leave(key_of(4), elsewhere());
   overwrite(lease_of(key_of(4)), "");
   set_used(lease_of(key_of(3)), std::chrono::system_clock::now() - 25h);
   set_used(lease_of(key_of(4)), std::chrono::system_clock::now() - 25h);
@@ -257,7 +282,7 @@ TEST_F(LeaseTest, TheCleanerRemovesThoseOfTheDeadAndTheOld) {
   EXPECT_EQ(store->clean().stale_leases, 3U);
   EXPECT_TRUE(fs::exists(lease_of(key_of(2))));
   EXPECT_TRUE(store->leases().beat(key_of(5), living.text, 1));
-  EXPECT_EQ(files_in(leases()).size(), 2U);
+  EXPECT_EQ(leases().size(), 2U);
   EXPECT_THAT(files_in(temps()), IsEmpty());
 }
 
