@@ -181,7 +181,7 @@ TEST_F(LeaseTest, ItsModeIsThatOfTheStore) {
   ::umask(before);
   EXPECT_EQ(claim.kind, Kind::kOurs);
   EXPECT_EQ(mode_of(lease_of(key_)), 0640U);
-  EXPECT_EQ(mode_of(shard_of(key_)), 0750U);
+  EXPECT_EQ(mode_of(shard_of(key_)), 02750U);
 }
 
 TEST_F(LeaseTest, WithOddThingsInTheWayOneCompilesWithout) {
@@ -248,7 +248,7 @@ TEST_F(LeaseTest, WhateverCallFailsOneCanCompile) {
       for (const int error : {ENOENT, EEXIST, EPERM, ENOSPC, EBUSY, EIO, ESTALE, EROFS, EINTR}) {
         for (unsigned at = 0;; ++at) {
           SCOPED_TRACE("call " + std::to_string(at) + " " + std::strerror(error) + (after_it ? " after it" : ""));
-          fs::remove(lease_of(key_));
+          fs::remove_all(shard_of(key_));
           if (was_taken) leave(key_, ended());
           files_.arm({.first = at, .error = error, .after_it = after_it});
           const Claim claim = store->leases().claim(key_);
