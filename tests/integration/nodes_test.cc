@@ -201,8 +201,8 @@ TEST_F(Nodes, WhereNoLeaseCanBeMadeEachCompiles) {
   gate_.release();
   const std::filesystem::path artifact = before.finished().artifact().path();
   ASSERT_TRUE(std::filesystem::remove(artifact));
-  std::filesystem::create_directory(std::filesystem::path(artifact).replace_extension(".lease"));
-  start(first_);
+  start(first_);  // with the one before its lease has gone
+  ASSERT_TRUE(std::filesystem::create_directory(std::filesystem::path(artifact).replace_extension(".lease")));
   Call one(*first_, source_);
   ASSERT_TRUE(one.is_started());
   Call other(*second_, source_);
