@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from fault_bench import COMPILED, FROM_STORE, Mount, Solver, artifacts, source
+from fault_bench import COMPILED, FROM_DAEMON, FROM_STORE, Mount, Solver, artifacts, source
 from harness import Node
 
 BIN, LAGGING_FS, SOLVER, *MPIRUN = sys.argv[1:]
@@ -91,22 +91,26 @@ def published_elsewhere_and_not_seen():
 
 
 def negative_entry_outlives_the_publish():
-    with Cluster() as cluster:
-        path, value = source(cluster.a, 2)
-        cluster.on_a.expect(path, value, COMPILED)
-        name = cluster.expect_one_whole_artifact().relative_to(cluster.backing)
-        for shard in cluster.backing.glob("v1/??"):
-            shutil.rmtree(shard)
-        cluster.look_again()
-        assert not (cluster.sight_of_b.path / "store" / name).exists()  # now it is remembered there as absent
-        cluster.on_a.expect(path, value, COMPILED)
-        assert (cluster.backing / name).exists()
-        hidden = cluster.sight_of_b.counters()["hidden"]
-        cluster.on_b.expect(path, value, COMPILED)
-        assert cluster.sight_of_b.counters()["hidden"] > hidden
-        cluster.on_b.expect(path, value, FROM_STORE)
-        assert cluster.compiles() == [2, 1], cluster.compiles()
-        cluster.expect_one_whole_artifact()
+    """Of the name: the other node compiles too. Of its directory: making that for the lease shows what is in it."""
+    for of_directory in (False, True):
+        with Cluster() as cluster:
+            path, value = source(cluster.a, 2)
+            cluster.on_a.expect(path, value, COMPILED)
+            artifact = cluster.expect_one_whole_artifact()
+            name = artifact.relative_to(cluster.backing)
+            artifact.unlink()
+            if of_directory:
+                artifact.parent.rmdir()
+            cluster.look_again()
+            assert not (cluster.sight_of_b.path / "store" / name).exists()  # now it is remembered there as absent
+            cluster.on_a.expect(path, value, COMPILED)
+            assert artifact.exists()
+            hidden = cluster.sight_of_b.counters()["hidden"]
+            cluster.on_b.expect(path, value, FROM_DAEMON if of_directory else COMPILED)
+            assert cluster.sight_of_b.counters()["hidden"] > hidden
+            cluster.on_b.expect(path, value, FROM_STORE)
+            assert cluster.compiles() == [2, 0 if of_directory else 1], cluster.compiles()
+            cluster.expect_one_whole_artifact()
 
 
 def name_before_contents():
