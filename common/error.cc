@@ -86,6 +86,7 @@ std::string to_text(const Error& error, std::string_view name) {
   }
   text.append(to_line(error)).append("\n");
   for (const auto& rung : error.rungs) text.append("  before: ").append(rung).append("\n");
+  append_clause(text, "  to compile it again: jitc replay ", error.capsule, "\n");
   if (error.diagnostics.empty() && !error.log.empty()) {
     text.append(error.log);
     if (!error.log.ends_with('\n')) text.append("\n");
@@ -111,7 +112,8 @@ std::string to_json(const Error& error) {
                                  {"budget_bytes", error.budget_bytes},
                                  {"tries", error.tries},
                                  {"rungs", error.rungs},
-                                 {"retry_after_seconds", error.retry_after_seconds}};
+                                 {"retry_after_seconds", error.retry_after_seconds},
+                                 {"capsule", error.capsule}};
   // Bytes that are not UTF-8 (a compiler's log) are replaced, never thrown at.
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -138,6 +140,7 @@ Error error_from_json(std::string_view text) {
   error.thing = string(object, "thing");
   error.remedy = string(object, "remedy");
   error.log = string(object, "log");
+  error.capsule = string(object, "capsule");
   error.needed_bytes = number(object, "needed_bytes");
   error.budget_bytes = number(object, "budget_bytes");
   error.tries = static_cast<std::uint32_t>(number(object, "tries"));

@@ -56,6 +56,7 @@ struct Error {
   std::uint32_t tries = 0;
   std::vector<std::string> rungs;  // what was tried before this was the answer, in order
   double retry_after_seconds = 0;  // when to ask again, as the daemon guesses; 0: it does not say
+  std::string capsule;  // the file, on the daemon's node, that 'jitc replay' compiles again; empty: none was left
   bool operator==(const Error&) const = default;
 };
 

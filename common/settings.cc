@@ -93,6 +93,8 @@ constexpr auto kTable = std::to_array<SettingInfo>({
     {"grace", "JITC_GRACE", "", kSeconds, "2s", "", "how long a compile goes on when nobody waits for it"},
     {"failure_memory", "JITC_FAILURE_MEMORY", "", kSeconds, "30s", "",
      "how long a failed compile answers the same request"},
+    {"capsules", "JITC_CAPSULES", "", kCount, "20", "",
+     "failed compiles that the daemon keeps for 'jitc replay', at most 64 MiB of them (0: none)"},
     {"tries", "JITC_TRIES", "", kPositive, "2", "", "starts of one compile before a crash is the answer"},
     {"queue_length", "JITC_QUEUE_LENGTH", "", kPositive, "10000", "", "compiles that may wait"},
     {"max_source", "JITC_MAX_SOURCE", "", kBytes, "64M", "", "size of the largest source that is taken"},

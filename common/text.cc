@@ -1,5 +1,6 @@
 #include "common/text.h"
 
+#include <array>
 #include <charconv>
 #include <ranges>
 
@@ -9,6 +10,14 @@ std::string mebibytes(std::uint64_t bytes) {
   const std::uint64_t whole = bytes >> 20;
   const std::uint64_t rest = bytes & ((std::uint64_t{1} << 20) - 1);
   return std::to_string(whole + (rest >> 19)) + " MiB";
+}
+
+std::string utc_text(std::time_t seconds) {
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

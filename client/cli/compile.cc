@@ -3,9 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 #include "client/api/sharing.h"
 #include "client/cli/copy.h"
+#include "client/cli/parallel.h"
+#include "client/cli/progress.h"
+#include "client/cli/start.h"
 #include "common/runtime_dir.h"
 #include "common/store_reader.h"
 
@@ -16,6 +21,8 @@ using common::ErrorKind;
 using common::fail;
 
 constexpr double kLeastSeconds = 1e-3;
+// Threads only wait for the daemon, which decides how many compilers run.
+constexpr std::size_t kMaxThreads = 64;
 
 // Compiled, but there is no file to name. Why is the daemon's last warning.
 common::Error not_kept(Outcome& outcome) {
@@ -113,9 +120,9 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   events.rung = [&](std::string_view text) { outcome.rungs.emplace_back(text); };
   events.start = start;
   common::Request request = source.request;
-  if (api::wants_sharing(request)) request.code = api::shared_text(request);
+  if (!source.as_it_is && api::wants_sharing(request)) request.code = api::shared_text(request);
   daemon.compile(request, options, events);
-  if (outcome.error && common::fall_back_to_origin(request, *outcome.error)) {
+  if (!source.as_it_is && outcome.error && common::fall_back_to_origin(request, *outcome.error)) {
     outcome.error.reset();
     daemon.compile(request, options, events);
   }
@@ -125,6 +132,40 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
   if (outcome.error && outcome.error->kind == ErrorKind::kTimedOut)
     if (auto in_time = deadline.check(); !in_time) outcome.error->message = std::move(in_time.error().message);
   return outcome;
+}
+
+void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
+                 const Deadline& deadline, std::vector<Outcome>& outcomes) {
+  const bool may_start = context.settings.text("autostart") != "0";
+  if (may_start || !common::in_batch_job()) {  // there the call itself waits for the job's daemon
+    if (auto serves = ensure_daemon(context, may_start, deadline); !serves) {
+      for (const auto i : indices) outcomes[i].error = serves.error();
+      return;
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto i : indices) names.push_back(shown_name(sources[i].name));
+  ProgressDisplay display(ProgressDisplay::mode_of(context.settings.text("progress")), std::move(names));
+  rpc::Daemon& daemon = daemon_client(context);
+  // For a daemon that was about to end when it was found, or that ends under the compile.
+  Restart restart(context, deadline);
+  const std::function<bool()> start = may_start ? std::function<bool()>(std::ref(restart)) : nullptr;
+  const auto work = [&](std::size_t at) {
+    const auto tell = [&](const rpc::Progress& progress) {
+      display.update(at, progress);
+      return !interrupted();
+    };
+    const auto i = indices[at];
+    outcomes[i] = compile(context, daemon, sources[i], deadline, tell, start);
+    auto& error = outcomes[i].error;
+    if (error && error->kind == ErrorKind::kUnreachable)
+      if (auto why = restart.failure()) error = std::move(why);
+    display.done(at);
+  };
+  const auto failed = [&](std::size_t at, const std::exception& exception) {
+    outcomes[indices[at]].error = fail(ErrorKind::kInternal, exception.what(), sources[indices[at]].name).error();
+  };
+  in_parallel(indices.size(), kMaxThreads, work, failed);
 }
 
 }  // namespace jitc::cli

@@ -1,8 +1,11 @@
 // One source to one verified artifact: from the store where that has it, else from the daemon.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/cli/context.h"
 #include "client/cli/outcome.h"
@@ -14,7 +17,8 @@ namespace jitc::cli {
 struct Source {
   std::string name;  // as given on the command line
   common::Request request;
-  std::string copy_to;  // where the artifact's bytes go as well; empty: nowhere
+  std::string copy_to;    // where the artifact's bytes go as well; empty: nowhere
+  bool as_it_is = false;  // the request's code is what is compiled: none is made here
 };
 
 // Reads the store only: no socket but the datagram that tells the daemon of the hit, no gRPC. Nothing on a miss, or
@@ -25,5 +29,9 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, con
 // Asks the daemon; blocks. `progress` and `start` as in rpc::Daemon. Any thread.
 Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,
                 const std::function<bool(const rpc::Progress&)>& progress, const std::function<bool()>& start);
+
+// Asks the daemon for the sources with these indices, all at the same time. Starts one where that is allowed.
+void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
+                 const Deadline& deadline, std::vector<Outcome>& outcomes);
 
 }  // namespace jitc::cli

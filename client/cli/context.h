@@ -97,6 +97,8 @@ void add_jobs(CLI::App& app, Action& run);
 void add_cancel(CLI::App& app, Action& run);
 void add_drain(CLI::App& app, Action& run);
 void add_cache(CLI::App& app, Action& run);
+void add_explain(CLI::App& app, Action& run);
+void add_replay(CLI::App& app, Action& run);
 void add_daemon(CLI::App& app, Action& run);
 void add_config(CLI::App& app, Action& run);
 void add_version(CLI::App& app, Action& run);

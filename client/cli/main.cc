@@ -31,6 +31,8 @@ int run(int argc, char** argv) {
   jitc::cli::add_cancel(app, action);
   jitc::cli::add_drain(app, action);
   jitc::cli::add_cache(app, action);
+  jitc::cli::add_explain(app, action);
+  jitc::cli::add_replay(app, action);
   jitc::cli::add_daemon(app, action);
   jitc::cli::add_config(app, action);
   jitc::cli::add_version(app, action);

@@ -1,19 +1,13 @@
 // jitc submit: sources to artifacts.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <optional>
 
-#include "client/api/sharing.h"
 #include "client/cli/compile.h"
 #include "client/cli/context.h"
 #include "client/cli/copy.h"
 #include "client/cli/input.h"
-#include "client/cli/parallel.h"
-#include "client/cli/progress.h"
-#include "client/cli/start.h"
-#include "common/flags.h"
-#include "common/runtime_dir.h"
+#include "client/cli/source_options.h"
 
 namespace jitc::cli {
 namespace {
@@ -21,9 +15,6 @@ namespace {
 using common::ErrorKind;
 using common::fail;
 using common::Result;
-
-// Threads only wait for the daemon, which decides how many compilers run.
-constexpr std::size_t kMaxThreads = 64;
 
 constexpr const char* kFooter =
     "The artifacts' paths go to standard output, one a line, in the order of the files; everything else goes to\n"
@@ -40,31 +31,12 @@ constexpr const char* kFooter =
 
 struct Options {
   std::vector<std::string> files;
-  std::vector<std::string> flags;
   std::optional<std::string> output;
   bool json = false;
   bool no_cache = false;
-  bool exact_flags = false;
   double timeout = 0;
-  SettingFlags settings;
+  SourceOptions source;
 };
-
-// What all sources have in common.
-Result<common::Request> common_request(const Options& options, const Context& context) {
-  const auto& settings = context.settings;
-  auto flags = common::split_flags(settings.text("cflags"));
-  if (!flags) return std::unexpected(std::move(flags.error()));
-  common::Request request;
-  request.flags = std::move(*flags);
-  request.flags.insert(request.flags.end(), options.flags.begin(), options.flags.end());
-  request.compiler = settings.text("cc");
-  request.share = settings.text("share");
-  request.cse = settings.text("cse");
-  request.isa_wish = settings.text("isa");
-  request.no_cache = options.no_cache;
-  request.exact_flags = options.exact_flags;
-  return request;
-}
 
 // What is wrong whatever the files hold.
 Result<void> check_options(const Options& options) {
@@ -81,55 +53,19 @@ std::vector<Source> read_sources(const Options& options, const common::Request& 
                                  std::vector<Outcome>& outcomes) {
   std::vector<Source> sources;
   for (const auto& file : options.files) {
-    Source source{.name = file == "-" ? "<stdin>" : file, .request = request, .copy_to = options.output.value_or("")};
-    source.request.name = source.name;
+    Source source{.name = file == "-" ? "<stdin>" : file, .request = {}, .copy_to = options.output.value_or("")};
     Outcome& outcome = outcomes.emplace_back();
     outcome.name = source.name;
     if (auto text = read_input(file, deadline); !text) {
       outcome.error = std::move(text.error());
+    } else if (auto asked = request_for(request, source.name, std::move(*text)); !asked) {
+      outcome.error = std::move(asked.error());
     } else {
-      source.request.origin = std::move(*text);
-      source.request.emitter_version = api::sharing_version(source.request);
-      if (auto checked = common::check_request(source.request); !checked) outcome.error = std::move(checked.error());
+      source.request = std::move(*asked);
     }
     sources.push_back(std::move(source));
   }
   return sources;
-}
-
-// Asks the daemon for the sources with these indices, all at the same time.
-void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
-                 const Deadline& deadline, std::vector<Outcome>& outcomes) {
-  const bool may_start = context.settings.text("autostart") != "0";
-  if (may_start || !common::in_batch_job()) {  // there the call itself waits for the job's daemon
-    if (auto serves = ensure_daemon(context, may_start, deadline); !serves) {
-      for (const auto i : indices) outcomes[i].error = serves.error();
-      return;
-    }
-  }
-  std::vector<std::string> names;
-  for (const auto i : indices) names.push_back(shown_name(sources[i].name));
-  ProgressDisplay display(ProgressDisplay::mode_of(context.settings.text("progress")), std::move(names));
-  rpc::Daemon& daemon = daemon_client(context);
-  // For a daemon that was about to end when it was found, or that ends under the compile.
-  Restart restart(context, deadline);
-  const std::function<bool()> start = may_start ? std::function<bool()>(std::ref(restart)) : nullptr;
-  const auto work = [&](std::size_t at) {
-    const auto tell = [&](const rpc::Progress& progress) {
-      display.update(at, progress);
-      return !interrupted();
-    };
-    const auto i = indices[at];
-    outcomes[i] = compile(context, daemon, sources[i], deadline, tell, start);
-    auto& error = outcomes[i].error;
-    if (error && error->kind == ErrorKind::kUnreachable)
-      if (auto why = restart.failure()) error = std::move(why);
-    display.done(at);
-  };
-  const auto failed = [&](std::size_t at, const std::exception& exception) {
-    outcomes[indices[at]].error = fail(ErrorKind::kInternal, exception.what(), sources[indices[at]].name).error();
-  };
-  in_parallel(indices.size(), kMaxThreads, work, failed);
 }
 
 // Of several files, or in a batch job's log, an error must say which file it is about, whatever else it names.
@@ -163,11 +99,12 @@ int print(const std::vector<Outcome>& outcomes, bool json) {
 int run(const Options& options) {
   const Deadline deadline(options.timeout);
   watch_interrupts();
-  const auto context = Context::load(options.settings);
+  const auto context = Context::load(options.source.settings);
   if (!context) return report(context.error());
   if (auto checked = check_options(options); !checked) return report(checked.error());
-  const auto request = common_request(options, *context);
+  auto request = common_request(options.source, *context);
   if (!request) return report(request.error());
+  request->no_cache = options.no_cache;
   std::vector<Outcome> outcomes;
   const auto sources = read_sources(options, *request, deadline, outcomes);
   std::vector<std::size_t> missing;
@@ -191,17 +128,12 @@ void add_submit(CLI::App& app, Action& action) {
   auto* submit = app.add_subcommand("submit", "compile C sources; print the artifacts' paths");
   submit->footer(kFooter);
   submit->add_option("FILE", options->files, "C sources; - is standard input")->required();
-  submit->add_option("--flag", options->flags, "one more compiler flag, as --flag=-O2 (repeatable)")
-      ->allow_extra_args(false)
-      ->type_name("F");
-  options->settings.add(*submit, {"cc", "cflags", "share", "isa", "runtime_dir"});
+  add_source_options(*submit, options->source);
   submit->add_option("-o,--output", options->output, "copy the artifact to this file (one source only)")
       ->type_name("OUT.so");
   submit->add_flag("--json", options->json, "one JSON object per file instead of its path");
   add_timeout(*submit, options->timeout, "seconds that everything may take, reading - too; 0: no end");
   submit->add_flag("--no-cache", options->no_cache, "compile although the store has it");
-  submit->add_flag("--exact-flags", options->exact_flags,
-                   "never compile at another optimisation level than asked, when memory runs out");
   submit->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -97,6 +97,7 @@ common::Error to_error(const v1::Failure& failure) {
   error.tries = failure.tries();
   error.rungs.assign(failure.rungs().begin(), failure.rungs().end());
   error.retry_after_seconds = failure.retry_after_seconds();
+  error.capsule = failure.capsule();
   return error;
 }
 

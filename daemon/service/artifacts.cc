@@ -1,11 +1,13 @@
 #include "daemon/service/artifacts.h"
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <utility>
 
 #include "common/artifact.h"
+#include "common/text.h"
 #include "daemon/observe/log.h"
 
 namespace jitc::service {
@@ -13,15 +15,6 @@ namespace {
 
 constexpr std::size_t kMostExperience = 512;
 constexpr std::chrono::seconds kExperiencePatience{2};  // a shared store may be slow and large
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
 
 common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& compiled, const CompileFacts& facts) {
   const common::ResolvedRequest& resolved = prepared.resolved;
@@ -59,7 +52,7 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   manifest.predicted_bytes = facts.predicted_bytes;
   manifest.attempts = facts.attempts;
   manifest.log = compiled.log;
-  manifest.created = now_utc();
+  manifest.created = common::utc_text(std::time(nullptr));
   return manifest;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "common/identity.h"
 #include "common/metrics.h"
@@ -220,7 +221,26 @@ EngineOptions Daemon::engine_options() {
   options.confirm = [this](const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then) {
     confirm(prepared, std::move(then));
   };
+  keep_capsules(options);
   return options;
+}
+
+// In the runtime directory, which is on the node; a batch job's own goes with its daemon: beside it then.
+void Daemon::keep_capsules(EngineOptions& options) {
+  const auto most = options_.settings.count("capsules");
+  if (most == 0) return;
+  const std::filesystem::path runtime(options_.runtime_dir);
+  capsules_.emplace((options_.is_jobs ? runtime.parent_path() : runtime) / "capsules", most);
+  capsules_io_.emplace(1);
+  options.capsule_path = [this](const common::Digest& key) { return capsules_->path_of(key); };
+  options.keep_capsule = [this](std::shared_ptr<const Failure> failure, auto then) {
+    asio::post(*capsules_io_, [this, failure = std::move(failure), then = std::move(then)]() mutable {
+      auto present = capsules_->keep(*failure);
+      failure.reset();
+      asio::post(state_,
+                 [then = std::move(then), present = std::move(present)]() mutable { then(std::move(present)); });
+    });
+  };
 }
 
 Services Daemon::services() {
@@ -477,6 +497,7 @@ void Daemon::join() {
   reader_.join();
   if (io_) io_->join();
   if (engine_) engine_->join();
+  if (capsules_io_) capsules_io_->join();
   if (server_end_) server_end_->join();
 }
 

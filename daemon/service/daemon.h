@@ -12,6 +12,7 @@
 #include "daemon/observe/counters.h"
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
+#include "daemon/service/capsules.h"
 #include "daemon/service/engine.h"
 #include "daemon/service/figures.h"
 #include "daemon/service/installation.h"
@@ -56,6 +57,7 @@ class Daemon {
   void refresh_embedded(const WorkerIdentity& worker);
   common::Result<void> open_sockets();
   EngineOptions engine_options();
+  void keep_capsules(EngineOptions& options);
   Services services();
   std::map<std::string, std::uint64_t> counters() const;
   std::map<std::string, double> gauges() const;
@@ -89,6 +91,8 @@ class Daemon {
 
   asio::io_context state_{1};
   std::optional<asio::thread_pool> io_;  // its threads start after the worker did
+  std::optional<Capsules> capsules_;
+  std::optional<asio::thread_pool> capsules_io_;  // of its own: the store may hang, and its disk is another
   std::unique_ptr<Artifacts> artifacts_;
   std::mutex describing_;  // guards the next two and the identity file; never held for long
   WorkerIdentity embedded_;

@@ -54,7 +54,7 @@ schedule::WaiterId Engine::submit(std::shared_ptr<Waiter> waiter, std::shared_pt
   trace_submission(submission, flight);
   if (flight == schedule::kNoFlight) trace_refusals(actions, subject_of(submission));
   waiter->accepted(prepared->resolved.key, flight);
-  waiters_[id] = {waiter, flight};
+  waiters_[id] = {waiter, flight, submission.key};
   if (flight != schedule::kNoFlight) {
     Flight& data = flights_[flight];
     if (!data.prepared) data.prepared = std::move(prepared);
@@ -104,6 +104,7 @@ void Engine::close(const Error& error) {
   jobs_.clear();
   held_back_.clear();
   claims_.end();
+  held_answers_.clear();
 }
 
 // ---- actions -------------------------------------------------------------------------------------------------------
@@ -158,12 +159,14 @@ void Engine::run(schedule::Answer& action) {
   const auto entry = waiters_.find(action.waiter);
   if (entry == waiters_.end()) return;
   const auto waiter = std::move(entry->second.waiter);
+  const common::Digest key = entry->second.key;
   const auto flight = flights_.find(action.flight);
   if (flight != flights_.end()) flight->second.waiters.erase(action.waiter);
   waiters_.erase(entry);
   last_used_ = Clock::now();
   if (action.kind == schedule::Answer::Kind::kError) {
     action.error.rungs = std::move(action.rungs);
+    name_capsule(key, action.error);
     return waiter->finished(std::unexpected(std::move(action.error)));
   }
   if (flight == flights_.end() || !flight->second.product) {

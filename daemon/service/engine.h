@@ -1,7 +1,8 @@
 // Carries out what the scheduler decides: look-ups and publishing on I/O threads, compiles by the worker, answers to
 // the waiters. Everything here runs on the state thread; what comes from elsewhere is posted to it first.
-// In four files: engine.cc has waiters, look-ups, answers and time, engine_claims.cc what other nodes compile,
-// engine_compiles.cc compiles and what the worker says of them, engine_memory.cc memory, limits and spares.
+// In five files: engine.cc has waiters, look-ups, answers and time, engine_claims.cc what other nodes compile,
+// engine_compiles.cc compiles and what the worker says of them, engine_failures.cc what a failure leaves,
+// engine_memory.cc memory, limits and spares.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +24,7 @@
 #include "daemon/schedule/scheduler.h"
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
+#include "daemon/service/capsules.h"
 #include "daemon/service/claims.h"
 #include "daemon/service/figures.h"
 #include "daemon/service/work.h"
@@ -57,6 +60,11 @@ struct EngineOptions {
   // Would this request get the same key now? Headers and compilers are read after it was made, and may have changed
   // while the flight waited and compiled. `then` is called on the state thread, at once or later.
   std::function<void(const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then)> confirm;
+  // Writes a failure's capsule elsewhere; `then` hears on the state thread which keys have one now. Empty: none are
+  // kept.
+  std::function<void(std::shared_ptr<const Failure> failure, std::function<void(std::set<common::Digest>)> then)>
+      keep_capsule;
+  std::function<std::string(const common::Digest& key)> capsule_path;
 };
 
 class Engine {
@@ -110,6 +118,7 @@ class Engine {
   struct Waiting {
     std::shared_ptr<Waiter> waiter;
     FlightId flight = 0;
+    common::Digest key;
   };
   struct Flight {
     std::shared_ptr<const Prepared> prepared;
@@ -141,6 +150,10 @@ class Engine {
   void start_compile(const schedule::Compile& action);
   void compile_ended(FlightId flight, const schedule::CompileOutcome& outcome);
   void fail_later(FlightId flight, common::Error error);
+  std::optional<Failure> failure_of(FlightId flight, const common::Error& error) const;
+  void leave_capsule(FlightId flight, Failure failure, schedule::Actions& actions);
+  void release_answers(FlightId flight);
+  void name_capsule(const common::Digest& key, common::Error& error) const;
   void on(WorkerIdentity&) {}
   void on(WorkerStarted&) {}
   void on(WorkerUsage& usage);
@@ -173,7 +186,9 @@ class Engine {
   std::unordered_map<std::uint64_t, FlightId> jobs_;  // the worker's job -> flight
   std::deque<schedule::Compile> held_back_;           // to start when there is a worker, and descriptors, again
   std::size_t publishing_ = 0;
-  schedule::Time store_answered_;  // when an I/O thread last came back
+  std::unordered_map<FlightId, schedule::Actions> held_answers_;  // until the flight's capsule is written
+  std::set<common::Digest> capsules_;                             // which keys have one
+  schedule::Time store_answered_;                                 // when an I/O thread last came back
   WaiterId next_waiter_ = 1;
   std::uint64_t next_job_ = 1;
 

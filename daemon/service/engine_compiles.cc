@@ -176,11 +176,13 @@ void Engine::recall(const std::vector<schedule::Experience>& experience) {
 void Engine::compile_ended(FlightId id, const CompileOutcome& outcome) {
   const auto entry = flights_.find(id);
   const std::string_view as_what = entry != flights_.end() && entry->second.is_lowered ? kDegraded : kDone;
-  auto actions = scheduler_.compile_done(Clock::now(), id, outcome);
   const bool done = outcome.kind == CompileOutcome::Kind::kDone;
+  auto failure = done ? std::nullopt : failure_of(id, outcome.error);
+  auto actions = scheduler_.compile_done(Clock::now(), id, outcome);
   trace_.leave(Clock::now(), id, Stage::kRunning, done ? as_what : common::name_of(outcome.error.kind),
                outcome.peak_bytes);
   if (!done && scheduler_.phase_of(id)) trace_.enter(Clock::now(), id, Stage::kQueued);
+  if (failure && !scheduler_.phase_of(id)) leave_capsule(id, std::move(*failure), actions);
   carry_out(std::move(actions));
   tell_place(id);  // queued again, when a try is left
 }

@@ -155,6 +155,9 @@ common::Result<WorkerFinished> from_wire(const v1::WorkerReport::Finished& wire,
   finished.peak_bytes = wire.peak_bytes();
   finished.seconds = wire.seconds();
   finished.flags_used.assign(wire.flags_used().begin(), wire.flags_used().end());
+  finished.command.assign(wire.command().begin(), wire.command().end());
+  finished.exit_status = wire.exit_status();
+  finished.signal = wire.signal();
   if (*outcome == Outcome::kDone) {
     if (descriptors.empty()) return common::fail(ErrorKind::kInternal, "no object came with it", "worker's report");
     finished.object = std::move(descriptors.front());
@@ -215,6 +218,7 @@ v1::Failure to_wire(const Error& error) {
   failure.set_tries(error.tries);
   for (const auto& rung : error.rungs) failure.add_rungs(rung);
   failure.set_retry_after_seconds(error.retry_after_seconds);
+  failure.set_capsule(utf8(error.capsule));
   return failure;
 }
 

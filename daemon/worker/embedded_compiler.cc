@@ -55,6 +55,15 @@ Arguments arguments_of(const v1::WorkerCommand::Start& start) {
   return arguments;
 }
 
+std::vector<std::string> command_of(const v1::WorkerCommand::Start& start, const char* language, bool warnings) {
+  std::vector<std::string> words = {"clang", "--no-default-config", "-c", language, kSourceName, "-osource.o"};
+  const Arguments arguments = arguments_of(start);
+  words.insert(words.end(), arguments.asked.begin(), arguments.asked.end());
+  words.insert(words.end(), arguments.forced.begin(), arguments.forced.end());
+  if (!warnings) words.emplace_back("-w");
+  return words;
+}
+
 // One compiler for one source.
 class Compile {
  public:
@@ -121,13 +130,10 @@ class Compile {
                                          llvm::makeIntrusiveRefCnt<clang::DiagnosticOptions>(), &collector_, false);
     clang::driver::Driver driver("/jitc/clang", llvm::sys::getDefaultTargetTriple(), diagnostics, "jitc", memory_);
     driver.setCheckInputsExist(false);
-    const Arguments arguments = arguments_of(job_.start);
-    std::vector<const char*> words = {"clang",     "--no-default-config",
-                                      "-c",        text_ == Text::kSource ? "-xc" : "-xcpp-output",
-                                      kSourceName, "-osource.o"};
-    for (const std::string& word : arguments.asked) words.push_back(word.c_str());
-    for (const std::string& word : arguments.forced) words.push_back(word.c_str());
-    if (!warnings) words.push_back("-w");
+    const std::vector<std::string> command =
+        command_of(job_.start, text_ == Text::kSource ? "-xc" : "-xcpp-output", warnings);
+    std::vector<const char*> words;
+    for (const std::string& word : command) words.push_back(word.c_str());
     const std::unique_ptr<clang::driver::Compilation> compilation(driver.BuildCompilation(words));
     flags_refused_ = true;
     if (!compilation || collector_.failed()) return false;
@@ -244,6 +250,10 @@ std::string embedded_identity() {
   common::Hasher hasher("builtin-headers");
   for (const BuiltinHeader& header : builtin_headers()) hasher.text(header.name, header.text);
   return clang::getClangFullVersion() + ", headers " + hasher.finish().hex().substr(0, 16);
+}
+
+std::vector<std::string> embedded_command(const v1::WorkerCommand::Start& start) {
+  return command_of(start, "-xc", true);
 }
 
 Outcome compile_embedded(const Job& job, CompileOptions options) {

@@ -4,6 +4,9 @@
 // memory files, and the result depends on source, headers, flags and level only.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "daemon/worker/job.h"
 
 namespace jitc::worker {
@@ -12,6 +15,9 @@ namespace jitc::worker {
 void initialise_compiler();
 // What enters the artifact key: versions and a digest of the builtin headers.
 std::string embedded_identity();
+
+// What compile_embedded does, as words that people could type.
+std::vector<std::string> embedded_command(const v1::WorkerCommand::Start& start);
 
 struct CompileOptions {
   // False: memory is given back, because another compile follows in this process.

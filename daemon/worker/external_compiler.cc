@@ -183,13 +183,14 @@ void end_leftovers() {
 }
 
 struct Ran {
+  Step step = Step::kCompile;
   Ended ended;
   std::string log;
 };
 Result<Ran> run_step(const v1::WorkerCommand::Start& start, Step step) {
   const Fd log(memfd_create("compiler-log", MFD_CLOEXEC));
   if (!log) return common::fail_errno(common::ErrorKind::kInternal, errno, "cannot be made", "compiler's log");
-  Ran ran;
+  Ran ran{.step = step, .ended = {}, .log = {}};
   ran.ended = run(start, step, std::filesystem::current_path(), log);
   end_leftovers();
   ran.log = common::read_all(log.get(), "compiler's log").value_or("");
@@ -259,7 +260,7 @@ Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const
 }
 
 // Nothing when the step ended well.
-std::optional<Outcome> failure_of(const v1::WorkerCommand::Start& start, const Ran& ran) {
+std::optional<Outcome> reason_of(const v1::WorkerCommand::Start& start, const Ran& ran) {
   const Ended& ended = ran.ended;
   if (ended.exec_error == EAGAIN) {
     return failed(Finished::CRASHED, start.compiler_path() +
@@ -277,6 +278,15 @@ std::optional<Outcome> failure_of(const v1::WorkerCommand::Start& start, const R
   }
   if (WEXITSTATUS(ended.status) == 0) return std::nullopt;
   return failure_of(start, WEXITSTATUS(ended.status), ran.log);
+}
+
+// With what was run, and how it ended.
+std::optional<Outcome> failure_of(const v1::WorkerCommand::Start& start, const Ran& ran) {
+  auto failure = reason_of(start, ran);
+  if (!failure) return failure;
+  for (const std::string& word : command_of(start, ran.step)) failure->finished.add_command(word);
+  tell_end(failure->finished, ran.ended.status);
+  return failure;
 }
 
 Outcome refused(const common::Error& error) {
@@ -328,6 +338,10 @@ Outcome prepare(const Job& job, bool& is_clang) {
 
 }  // namespace
 
+std::vector<std::string> external_command(const v1::WorkerCommand::Start& start) {
+  return command_of(start, Step::kCompile);
+}
+
 Outcome compile_external(const Job& job) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (fchdir(job.directory.get()) != 0) return failed(Finished::CRASHED, "the private directory cannot be entered");
@@ -353,7 +367,9 @@ Outcome compile_external(const Job& job) {
   }
   add_text(outcome, log);
   *outcome.finished.mutable_counts() = std::move(*prepared.finished.mutable_counts());
-  for (const std::string& flag : reported_flags(job.start)) outcome.finished.add_flags_used(flag);
+  if (!failure) {
+    for (const std::string& flag : reported_flags(job.start)) outcome.finished.add_flags_used(flag);
+  }
   return outcome;
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/worker/job.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -79,6 +81,11 @@ std::string name_of_signal(int signal) {
   const char* name = sigabbrev_np(signal);
   const std::string text = "signal " + std::to_string(signal) + " (SIG" + (name != nullptr ? name : "?");
   return signal == SIGKILL ? text + ", not sent by jitc; possibly the kernel's out-of-memory killer)" : text + ")";
+}
+
+void tell_end(Finished& finished, int status) {
+  if (WIFSIGNALED(status)) finished.set_signal(WTERMSIG(status));
+  if (WIFEXITED(status)) finished.set_exit_status(WEXITSTATUS(status));
 }
 
 bool names_machine(const v1::WorkerCommand::Start& start) {

@@ -43,6 +43,9 @@ std::string refusal_of_include(std::string_view file);
 // "signal 11 (SIGSEGV)"; SIGKILL with a word about who may have sent it.
 std::string name_of_signal(int signal);
 
+// How a process of the compile ended, as wait(2) tells it.
+void tell_end(Finished& finished, int status);
+
 // Is -march= or -mcpu= among the flags, so that the request's own level yields?
 bool names_machine(const v1::WorkerCommand::Start& start);
 

@@ -95,6 +95,7 @@ Finished verdict(const End& end) {
                                             (log.empty() ? "" : ": " + log));
   }
   outcome.finished.set_log(log);
+  tell_end(outcome.finished, status);
   fit_into_datagram(outcome.finished);
   return std::move(outcome.finished);
 }

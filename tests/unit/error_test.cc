@@ -16,6 +16,7 @@ Error sample() {
   error.tries = 2;
   error.rungs = {"tried alone"};
   error.retry_after_seconds = 7;
+  error.capsule = "/run/jitc/capsules/1.json";
   return error;
 }
 
@@ -29,6 +30,7 @@ TEST(Error, SurvivesTheTripToOtherRanks) {
   EXPECT_EQ(back.tries, error.tries);
   EXPECT_EQ(back.rungs, error.rungs);
   EXPECT_EQ(back.retry_after_seconds, error.retry_after_seconds);
+  EXPECT_EQ(back.capsule, error.capsule);
 }
 
 TEST(Error, UnreadableTextBecomesAnInternalError) {

@@ -70,7 +70,7 @@ JITC_API const char* jitc_error_remedy(const jitc_error* error);    /* what to d
 /* All of it in many lines, for people: diagnostics with line, column and caret included. */
 JITC_API const char* jitc_error_text(const jitc_error* error);
 /* All of it as JSON: kind, message, thing, remedy, diagnostics, log, needed_bytes, budget_bytes, tries, rungs,
- * retry_after_seconds (0: not said). */
+ * retry_after_seconds (0: not said), capsule (a file on the first rank's node for 'jitc replay', or ""). */
 JITC_API const char* jitc_error_json(const jitc_error* error);
 /* The ranks on which it happened, ascending; NULL with *count 0 when it is not of particular ranks. */
 JITC_API const int* jitc_error_ranks(const jitc_error* error, size_t* count);

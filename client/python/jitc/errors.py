@@ -20,7 +20,7 @@ class Error(Exception):
         ranks: the ranks on which it happened, ascending; empty when it is not of particular ranks.
         diagnostics: the compiler's, as dictionaries {"line", "column", "severity", "message", ...}.
         is_broken: the context cannot be used any more.
-        details: everything the library tells, among it "log", "needed_bytes", "budget_bytes" and "tries".
+        details: everything the library tells, among it "log", "needed_bytes", "budget_bytes", "tries" and "capsule".
     """
 
     kind = "INTERNAL"

@@ -1,0 +1,32 @@
+// What became of a failed compile that was done again. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/capsule.h"
+#include "common/error.h"
+#include "common/identity.h"
+
+namespace jitc::cli {
+
+enum class Replayed { kCompiles, kSameFailure, kOtherFailure, kNotRun };
+// The same: of one kind, and of sources that do not compile with the same errors. kNotRun: what is missing here says
+// nothing about the source (no daemon, no such compiler, interrupted).
+Replayed compare(const common::Error& recorded, const std::optional<common::Error>& now);
+// "it compiles here", "the same failure" ...
+const char* words_of(Replayed replayed);
+// The same as names, for JSON.
+const char* name_of(Replayed replayed);
+
+// One of what differs from the recorded compile.
+struct Change {
+  std::string what;
+  std::string recorded, here;
+};
+// Versions and target; what the daemon here does not say is left out.
+std::vector<Change> changes_since(const common::Capsule& capsule, const common::Identity& identity,
+                                  const std::optional<common::ResolvedRequest>& resolved);
+
+}  // namespace jitc::cli
