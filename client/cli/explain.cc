@@ -20,7 +20,6 @@
 namespace jitc::cli {
 namespace {
 
-using common::ErrorKind;
 using common::Result;
 using Json = nlohmann::ordered_json;
 

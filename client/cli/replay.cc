@@ -18,7 +18,6 @@
 namespace jitc::cli {
 namespace {
 
-using common::ErrorKind;
 using common::Result;
 
 constexpr const char* kFooter =

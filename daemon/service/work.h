@@ -80,7 +80,7 @@ struct WorkerFinished {
   std::vector<std::string> flags_used;
   std::vector<std::string> command;  // all but kDone: what was run
   int exit_status = 0, signal = 0;   // how a process of it ended; 0: not so
-  common::Fd object;  // kDone: the ELF image, a sealed memfd
+  common::Fd object;                 // kDone: the ELF image, a sealed memfd
 };
 using WorkerEvent = std::variant<WorkerIdentity, WorkerStarted, WorkerUsage, WorkerFinished>;
 
