@@ -82,6 +82,7 @@ void serve_one() {
   finished.set_job(command.start().job());
   finished.set_cpu_seconds(cpu_seconds_of_self() - cpu_before + cpu_seconds_of_children());
   finished.set_peak_bytes(std::max(peak_bytes_of_self(), peak_bytes_of_children()));
+  if (finished.outcome() != Finished::DONE) tell_command(finished, command.start());
   fit_into_datagram(finished);
   const int elf = outcome.elf.get();
   const auto sent = send_message(kChannel, report, outcome.elf ? std::span(&elf, 1) : std::span<const int>());
@@ -121,6 +122,14 @@ std::unexpected<common::Error> cannot_fork(int error_number) {
 }
 
 }  // namespace
+
+void tell_command(Finished& finished, const v1::WorkerCommand::Start& start) {
+  finished.clear_flags_used();
+  if (!finished.command().empty()) return;
+  for (const std::string& word : start.compiler_path().empty() ? embedded_command(start) : external_command(start)) {
+    finished.add_command(word);
+  }
+}
 
 Result<Child> fork_child(Warmth warmth) {
   auto ends = make_channel();

@@ -5,6 +5,7 @@
 
 #include "common/error.h"
 #include "common/files.h"
+#include "daemon/worker/job.h"
 
 namespace jitc::worker {
 
@@ -18,5 +19,8 @@ struct Child {
 // its own before a request comes. The next message is a Start, the answer a Finished.
 enum class Warmth { kExercised, kCold };
 common::Result<Child> fork_child(Warmth warmth);
+
+// Of a failure: what was run, where nothing says so yet. The flags are among its words.
+void tell_command(Finished& finished, const v1::WorkerCommand::Start& start);
 
 }  // namespace jitc::worker

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "daemon/worker/child.h"
 #include "daemon/worker/limits.h"
 
 namespace jitc::worker {
@@ -96,6 +97,7 @@ Finished verdict(const End& end) {
   }
   outcome.finished.set_log(log);
   tell_end(outcome.finished, status);
+  tell_command(outcome.finished, end.start);
   fit_into_datagram(outcome.finished);
   return std::move(outcome.finished);
 }

@@ -114,6 +114,9 @@ Result<void> Worker::take_report(Member& member, bool& closed) {
   if (explains(member.running->breach, report.finished().outcome())) {
     Outcome breached = outcome_of(*member.running->breach);
     breached.finished.set_log(report.finished().log());
+    *breached.finished.mutable_command() = report.finished().command();
+    breached.finished.set_exit_status(report.finished().exit_status());
+    breached.finished.set_signal(report.finished().signal());
     return answer(*member.running, std::move(breached.finished), {});
   }
   return answer(*member.running, std::move(*report.mutable_finished()), std::move(elf));

@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "daemon/worker/embedded_compiler.h"
-#include "daemon/worker/external_compiler.h"
 #include "daemon/worker/job.h"
 #include "daemon/worker/process_tree.h"
 #include "daemon/worker/worker.h"
@@ -25,15 +23,6 @@ constexpr int kTellingPasses = 50;
 // What one job takes of this process's descriptors: its own, a directory, the child's channel and log.
 constexpr int kJobDescriptors = 8;
 constexpr int kChildDescriptors = 2;
-
-// A child that died, or the embedded compiler's, said none. The flags are among its words.
-void tell_command(Finished& finished, const v1::WorkerCommand::Start& start) {
-  finished.clear_flags_used();
-  if (!finished.command().empty()) return;
-  for (const std::string& word : start.compiler_path().empty() ? embedded_command(start) : external_command(start)) {
-    finished.add_command(word);
-  }
-}
 
 }  // namespace
 
@@ -158,10 +147,6 @@ Result<void> Worker::answer(Running& running, Finished finished, Fd elf) {
   running.answered = true;
   if (!running.start.compiler_path().empty()) workspace_.remove(running.start.job());
   v1::WorkerReport report;
-  if (finished.outcome() != Finished::DONE) {
-    tell_command(finished, running.start);
-    fit_into_datagram(finished);
-  }
   make_texts_valid(finished);
   finished.set_job(running.start.job());
   finished.set_seconds(std::chrono::duration<double>(Clock::now() - running.started).count());

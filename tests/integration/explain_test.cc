@@ -247,6 +247,7 @@ TEST_F(CapsuleTest, OfOneThatRunsOutOfMemory) {
   const std::string path = failed({"--exact-flags", "--cc", kFakeCompiler, fake("allocate 2G")}, 5);
   const json told = capsule(path);
   EXPECT_EQ(told["error"]["kind"], "OUT_OF_MEMORY");
+  EXPECT_EQ(told["command"][0], kFakeCompiler);
   EXPECT_GT(told["limits"]["budget_bytes"], 0u);
   EXPECT_LE(told["limits"]["budget_bytes"], 300u << 20);
   EXPECT_EQ(replay(path, 5), "the same failure\n");
@@ -257,6 +258,7 @@ TEST_F(CapsuleTest, OfOneThatTakesTooLong) {
   const std::string path = failed({"--cc", kFakeCompiler, fake("spin")}, 6);
   const json told = capsule(path);
   EXPECT_EQ(told["error"]["kind"], "TIMED_OUT");
+  EXPECT_EQ(told["command"][0], kFakeCompiler);
   EXPECT_EQ(told["limits"]["cpu_seconds"], 1);
 }
 
