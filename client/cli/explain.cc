@@ -10,6 +10,7 @@
 #include "client/cli/cache_entries.h"
 #include "client/cli/context.h"
 #include "client/cli/input.h"
+#include "client/cli/json_text.h"
 #include "client/cli/key_fields.h"
 #include "client/cli/source_options.h"
 #include "client/cli/status_text.h"
@@ -255,9 +256,7 @@ Json differences_json(const Subject& here, const Subject& there) {
   return list;
 }
 
-void print_json(const Json& object) {
-  std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-}
+void print_json(const Json& object) { std::printf("%s\n", one_line(object).c_str()); }
 
 void say_notes(const Subject& subject) {
   for (const auto& note : subject.notes) say("jitc: " + shown_name(subject.name) + ": note: " + note + "\n");
@@ -297,6 +296,8 @@ Hit look_up(const std::vector<common::StoreLayer>& layers, Subject& source) {
   const auto outcome = common::StoreReader(layers).look_up(*common::Digest::from_hex(*source.key), artifact, &reason);
   if (outcome == common::LookupOutcome::kCorrupt)
     source.notes.push_back(artifact.path + " is there but does not verify (" + reason + "): it is built again");
+  if (outcome == common::LookupOutcome::kUntrusted)
+    source.notes.push_back(artifact.path + " is there but is not used (" + reason + ")");
   if (outcome != common::LookupOutcome::kFound) return Hit::kNo;
   source.path = artifact.path;
   return Hit::kYes;

@@ -10,6 +10,7 @@
 #include "client/cli/compile.h"
 #include "client/cli/context.h"
 #include "client/cli/copy.h"
+#include "client/cli/json_text.h"
 #include "client/cli/replay_text.h"
 #include "common/capsule.h"
 #include "common/files.h"
@@ -100,7 +101,7 @@ void print_json(const common::Capsule& capsule, const Outcome& outcome, Replayed
                        {"recorded", Json::parse(common::to_json(capsule.error))},
                        {"here", Json::parse(to_json(outcome))},
                        {"changes", std::move(list)}};
-  std::printf("%s\n", object.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", one_line(object).c_str());
 }
 
 // ---- the command ---------------------------------------------------------------------------------------------------
