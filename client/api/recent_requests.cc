@@ -15,8 +15,9 @@ constexpr std::size_t kMostRememberedBytes = std::size_t{1} << 20;
 std::size_t bytes_of(const common::Request& request) {
   std::size_t bytes = request.origin.size() + request.code.size() + request.name.size() + request.compiler.size() +
                       request.abi_tag.size() + request.isa_wish.size();
-  for (const std::string& flag : request.flags) bytes += sizeof flag + flag.size();
-  for (const common::Header& header : request.headers) bytes += sizeof header + header.name.size() + header.text.size();
+  for (const std::string& flag : request.flags) bytes += sizeof(std::string) + flag.size();
+  for (const common::Header& header : request.headers)
+    bytes += sizeof(common::Header) + header.name.size() + header.text.size();
   return bytes;
 }
 
