@@ -123,12 +123,15 @@ Outcome<void> Collectives::all_or(std::span<std::uint64_t> words, std::string_vi
   if (auto done = await_current(step, waits); !done) return done;
   std::ranges::copy(operation.receive, words.begin());
   const auto now = std::chrono::steady_clock::now();
-  is_late_ = now - std::exchange(last_reduced_, now) > pacing_.beat;
+  before_last_ = now - std::exchange(last_reduced_, now);
   return {};
 }
 
-Outcome<void> Collectives::confirm(std::string_view step, Waits waits) {
-  if (is_late_ && RollCall::is_under_way(table_)) return time_out({}, step, waits, End::kRollCall);
+// Not for who is in time: what it heard then would be of the others' next call.
+Outcome<void> Collectives::confirm(nanoseconds patience, std::string_view step, Waits waits) {
+  const nanoseconds limit = waits == Waits::kForArrival ? pacing_.arrival : patience;
+  const bool is_late = limit.count() > 0 && before_last_ > limit;
+  if (is_late && RollCall::is_under_way(table_)) return time_out({}, step, waits, End::kRollCall);
   return {};
 }
 
@@ -236,6 +239,7 @@ Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Wai
   Silence silence;
   Pause pause(pacing_);
   nanoseconds next_beat = pacing_.beat;
+  bool has_heard = false;  // of a roll call
   for (;;) {
     Outcome<bool> done = test(operation, step);
     if (!done) return std::unexpected(std::move(done.error()));
@@ -243,7 +247,9 @@ Outcome<void> Collectives::wait(Operation& operation, std::string_view step, Wai
     const nanoseconds waited = silence.so_far();
     if (limit.count() > 0 && waited >= limit) return time_out(waited, step, waits, End::kPatience);
     if (waited >= next_beat) {
-      if (RollCall::is_under_way(table_)) return time_out(waited, step, waits, End::kRollCall);
+      // A rank that is done with this operation may give up a later one: what it leaves complete comes within a beat.
+      if (has_heard) return time_out(waited, step, waits, End::kRollCall);
+      has_heard = RollCall::is_under_way(table_);
       if (is_arrival && on_waiting_) on_waiting_(std::chrono::duration<double>(waited).count());
       next_beat = waited + pacing_.beat;
     }

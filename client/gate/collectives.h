@@ -56,9 +56,9 @@ class Collectives {
 
   // Replaces `words` by their OR over all ranks. `step` names what is done, for the error of a rank that waits in vain.
   Outcome<void> all_or(std::span<std::uint64_t> words, std::string_view step, Waits waits = Waits::kForASign);
-  // After the last all_or of a call that succeeds: a rank that came to it late, by more than a beat, may have found
-  // complete what the others have given up.
-  Outcome<void> confirm(std::string_view step, Waits waits);
+  // After the last all_or of a call that succeeds: a rank that came to it late, by more than the least `patience` of
+  // all ranks (0: nobody's ends), may have found complete what the others have given up.
+  Outcome<void> confirm(std::chrono::nanoseconds patience, std::string_view step, Waits waits);
   // Replaces `bytes`, of equal size on all ranks, by those of rank `from`; in pieces, each with its own deadline.
   Outcome<void> broadcast(std::string& bytes, int from, std::string_view step);
   // The same where only `from` knows the size. False: see receive().
@@ -98,7 +98,7 @@ class Collectives {
   Operations current_;         // first what is waited for; after giving up the roll call's
   bool is_under_way_ = false;  // that first one
   std::chrono::steady_clock::time_point last_reduced_ = std::chrono::steady_clock::now();
-  bool is_late_ = false;
+  std::chrono::nanoseconds before_last_{};  // from the reduction before the last one
   bool is_broken_ = false;
 };
 

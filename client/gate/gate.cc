@@ -283,7 +283,8 @@ Outcome<Action> Gate::perform(Run& run, action::Reduce& reduce) {
   if (auto done = collectives_.all_or(reduce.words, now, waits); !done) return std::unexpected(std::move(done.error()));
   Action next = run.protocol.reduced(reduce.words);
   if (const auto* finish = std::get_if<action::Finish>(&next); finish && !finish->failure)
-    if (auto done = collectives_.confirm(now, waits); !done) return std::unexpected(std::move(done.error()));
+    if (auto done = collectives_.confirm(run.protocol.least_patience(), now, waits); !done)
+      return std::unexpected(std::move(done.error()));
   return next;
 }
 

@@ -137,6 +137,8 @@ class Protocol {
 
   // What the last action waits for, in words that go before "call 7".
   std::string waits_for() const;
+  // Of all ranks, as the certificate told; 0: none has a limit.
+  std::chrono::milliseconds least_patience() const { return verdict_.least_patience; }
   // All ranks have this call, as it was given or adopted.
   bool has_agreed() const { return has_agreed_; }
   // They have it, though some rank's differed.
