@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <new>
 
 namespace {
 
@@ -37,7 +38,11 @@ extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* 
     ++*free_places;
     return EAGAIN;
   }
-  std::unique_ptr<Start> start(new Start{run, argument, free_places});
+  std::unique_ptr<Start> start(new (std::nothrow) Start{run, argument, free_places});
+  if (!start) {
+    ++*free_places;
+    return EAGAIN;
+  }
   const int code = create(thread, attributes, run_counted, start.get());
   if (code == 0) static_cast<void>(start.release());
   return code;
