@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <ranges>
 
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -26,8 +27,9 @@ namespace {
 
 using enum SettingType;
 
-// The parser goes down one level of the stack for each part of a dotted name.
 constexpr std::size_t kMostFileBytes = std::size_t{64} << 10;
+// The parser goes down one level of the stack for each part of a dotted name, which stands in one line.
+constexpr std::ptrdiff_t kMostDots = 1000;
 
 constexpr auto kTable = std::to_array<SettingInfo>({
     {"runtime_dir", "JITC_RUNTIME_DIR", "--runtime-dir", kText, "", "",
@@ -214,6 +216,9 @@ Result<std::string> read_settings_file(const std::string& path) {
   if (!text) return wrong("the settings file cannot be read: " + text.error().message);
   if (text->size() > kMostFileBytes)
     return wrong("the settings file has more than " + std::to_string(kMostFileBytes) + " bytes");
+  for (const auto line : std::views::split(*text, '\n'))
+    if (std::ranges::count(line, '.') > kMostDots)
+      return wrong("a line of the settings file has more than " + std::to_string(kMostDots) + " dots");
   return text;
 }
 

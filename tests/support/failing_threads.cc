@@ -11,7 +11,8 @@
 namespace {
 
 using Free = std::shared_ptr<std::atomic<int>>;
-thread_local Free free_places;
+// A bare pointer, since the one that it is of may live longer than this thread's variables.
+thread_local const Free* free_places = nullptr;
 
 struct Start {
   void* (*run)(void*);
@@ -34,13 +35,14 @@ extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* 
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
   if (!free_places) return create(thread, attributes, run, argument);
-  if (--*free_places < 0) {
-    ++*free_places;
+  const Free& places = *free_places;
+  if (--*places < 0) {
+    ++*places;
     return EAGAIN;
   }
-  std::unique_ptr<Start> start(new (std::nothrow) Start{run, argument, free_places});
+  std::unique_ptr<Start> start(new (std::nothrow) Start{run, argument, places});
   if (!start) {
-    ++*free_places;
+    ++*places;
     return EAGAIN;
   }
   const int code = create(thread, attributes, run_counted, start.get());
@@ -50,7 +52,7 @@ extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* 
 
 namespace jitc::testing {
 
-FailingThreads::FailingThreads(int most) { free_places = std::make_shared<std::atomic<int>>(most); }
-FailingThreads::~FailingThreads() { free_places.reset(); }
+FailingThreads::FailingThreads(int most) : places_(std::make_shared<std::atomic<int>>(most)) { free_places = &places_; }
+FailingThreads::~FailingThreads() { free_places = nullptr; }
 
 }  // namespace jitc::testing

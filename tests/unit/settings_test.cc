@@ -124,6 +124,8 @@ TEST_F(SettingsTest, FilesThatAreNoneOrTooLargeAreRefused) {
   write("job.toml", deep + "b = 1\n");
   EXPECT_NE(refused(directory_.path() + "/job.toml").find("more than 65536 bytes"), std::string::npos);
   write("job.toml", deep.substr(0, 65'000) + "b = 1\n");
+  EXPECT_NE(refused(directory_.path() + "/job.toml").find("more than 1000 dots"), std::string::npos);
+  write("job.toml", deep.substr(0, 2000) + "b = 1\n");
   EXPECT_NE(refused(directory_.path() + "/job.toml").find("no setting has the name 'a'"), std::string::npos);
 }
 
