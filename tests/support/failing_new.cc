@@ -26,11 +26,16 @@ bool must_fail(std::size_t size) {
 
 }  // namespace
 
+// Sanitizers have both of their own, and want memory back from whom it was taken.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return must_fail(size) ? nullptr : std::malloc(size ? size : 1);
+}
 void* operator new(std::size_t size) {
-  void* memory = must_fail(size) ? nullptr : std::malloc(size ? size : 1);
+  void* memory = operator new(size, std::nothrow);
   if (!memory) throw std::bad_alloc();
   return memory;
 }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
