@@ -72,7 +72,7 @@ std::unexpected<Error> fail_errno(ErrorKind kind, int error_number, std::string 
 std::string to_line(const Error& error);
 // Many lines, for people; `name` replaces the source's fixed name in diagnostics (file:line:column: severity: text).
 std::string to_text(const Error& error, std::string_view name = "source.c");
-// For the broadcast to other ranks. Never fails: what cannot be read becomes kInternal with the text.
+// For programs, and for capsules. Never fails: what cannot be read becomes kInternal with the text.
 std::string to_json(const Error& error);
 Error error_from_json(std::string_view text);
 

@@ -136,7 +136,8 @@ common::Result<std::vector<Call>> decode_calls(std::string_view bytes) {
 std::string encode(const common::Error& error) {
   Writer out;
   out.number(static_cast<std::uint64_t>(error.kind));
-  for (const std::string* text : {&error.message, &error.thing, &error.remedy, &error.log}) out.text(*text);
+  for (const std::string* text : {&error.message, &error.thing, &error.remedy, &error.log, &error.capsule})
+    out.text(*text);
   out.number(error.diagnostics.size());
   for (const common::Diagnostic& diagnostic : error.diagnostics) {
     out.text(diagnostic.severity);
@@ -158,7 +159,7 @@ common::Error decode_error(std::string_view bytes) {
   Reader in(bytes);
   common::Error error;
   error.kind = static_cast<common::ErrorKind>(in.number());
-  for (std::string* text : {&error.message, &error.thing, &error.remedy, &error.log}) *text = in.text();
+  for (std::string* text : {&error.message, &error.thing, &error.remedy, &error.log, &error.capsule}) *text = in.text();
   for (std::uint64_t left = in.number(); left > 0 && in.is_good(); --left) {
     common::Diagnostic& diagnostic = error.diagnostics.emplace_back();
     diagnostic.severity = in.text();

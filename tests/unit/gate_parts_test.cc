@@ -152,6 +152,7 @@ TEST(Wire, ErrorComesBackWholeAndACutOneSaysSo) {
   error.tries = 3;
   error.rungs = {"-O2", "-O1"};
   error.retry_after_seconds = 1.5;
+  error.capsule = "/run/capsules/a.json";
   const std::string whole = encode(error);
   EXPECT_EQ(decode_error(whole), error);
   for (std::size_t length = 0; length < whole.size(); ++length)
