@@ -185,7 +185,26 @@ void Artifacts::settle(const Product& product) {
       observe::log_debug("artifact not synced", {{"error", common::to_line(synced.error())}});
     }
   }
-  if (store_->wants_cleaning()) clean();
+  if (store_->wants_cleaning()) clean_soon();
+}
+
+void Artifacts::begin_care(std::function<void(std::vector<schedule::Experience>)> recall) {
+  asio::post(care_, [this, recall = std::move(recall)] { recall(experience()); });
+  clean_soon();
+}
+
+void Artifacts::end_care() {
+  store_->stop_cleaning();
+  care_.stop();
+  care_.join();
+}
+
+void Artifacts::clean_soon() {
+  if (cleaning_.exchange(true)) return;
+  asio::post(care_, [this] {
+    clean();
+    cleaning_ = false;
+  });
 }
 
 std::vector<schedule::Experience> Artifacts::experience() const {

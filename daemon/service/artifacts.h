@@ -1,14 +1,17 @@
-// The store as the daemon uses it: look up, publish, mark as used, clean. Called on I/O threads; thread-safe.
+// The store as the daemon uses it: look up, publish, mark as used, clean. Called on I/O threads; thread-safe. What goes
+// through the whole store takes long, and is done on a thread of its own: no look-up waits for it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/settings.h"
 #include "daemon/schedule/features.h"
+#include "daemon/service/asio.h"
 #include "daemon/service/work.h"
 #include "daemon/store/store.h"
 
@@ -38,10 +41,11 @@ class Artifacts {
                                          const CompileFacts& facts);
   // What need not keep the reply waiting: durability, and cleaning when it is time.
   void settle(const Product& product);
-  // What dead daemons left behind, and what is too much.
-  void clean();
-  // What compiles took whose artifacts were used last, the last one at the end; in a bounded time.
-  std::vector<schedule::Experience> experience() const;
+  // Begins the care for the store, when the daemon serves. `recall` hears, on that thread, what compiles took whose
+  // artifacts were used last, the last one at the end; what dead daemons left and what is too much is removed after it.
+  void begin_care(std::function<void(std::vector<schedule::Experience>)> recall);
+  // Until the care has ended, which is not begun again.
+  void end_care();
   // A client served this one itself.
   void used(const common::Digest& key) { store_->touch(key); }
 
@@ -57,10 +61,15 @@ class Artifacts {
   void set_aside_other(const common::Digest& key, const std::string& elf, Product& product);
   static void warn(std::string text, Product& product);
   void refused(const common::Error& error, Product& product);
+  std::vector<schedule::Experience> experience() const;
+  void clean_soon();
+  void clean();
 
   std::unique_ptr<store::Store> store_;
   std::atomic<std::uint64_t> publish_failures_{0};
-  std::atomic<bool> warned_{false};  // one line in the log until it works again
+  std::atomic<bool> warned_{false};    // one line in the log until it works again
+  std::atomic<bool> cleaning_{false};  // or about to: one is enough
+  asio::thread_pool care_{1};
 };
 
 }  // namespace jitc::service

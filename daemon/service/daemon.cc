@@ -82,7 +82,6 @@ common::Result<void> Daemon::start() {
   watch_children();
 
   engine_.emplace(state_, *io_, *artifacts_, worker_, engine_options());
-  recall();
   services_.emplace(services());
   server_.emplace(*services_);
   if (auto started = server_->start(); !started) return started;
@@ -115,12 +114,6 @@ common::Result<void> Daemon::read_include_roots() {
                 .failed = [](const common::Error&) {}});
   if (!wait_for(done)) return ended_early();
   return {};
-}
-
-void Daemon::recall() {
-  asio::post(*io_, [this] {
-    asio::post(state_, [this, experience = artifacts_->experience()] { engine_->recall(experience); });
-  });
 }
 
 // On an I/O thread, so that a signal is heard while a shared store hangs.
@@ -285,7 +278,10 @@ void Daemon::run() {
   watch_machine();
   watch_idleness();
   watch_metrics();
-  asio::post(*io_, [this] { artifacts_->clean(); });  // temporary files of daemons that died
+  // What compiles took corrects the predictions, as soon as it is read.
+  artifacts_->begin_care([this](std::vector<schedule::Experience> experience) {
+    asio::post(state_, [this, experience = std::move(experience)] { engine_->recall(experience); });
+  });
   serving_ = true;
   state_.run();
   join();
@@ -497,6 +493,7 @@ void Daemon::join() {
   reader_.join();
   if (io_) io_->join();
   if (engine_) engine_->join();
+  if (artifacts_) artifacts_->end_care();
   if (capsules_io_) capsules_io_->join();
   if (server_end_) server_end_->join();
 }

@@ -62,8 +62,6 @@ class Daemon {
   std::map<std::string, std::uint64_t> counters() const;
   std::map<std::string, double> gauges() const;
   std::map<std::string, double> values() const;  // both
-  // What compiles took whose artifacts are in the store corrects the predictions, as soon as it is read.
-  void recall();
   void watch_worker();
   void watch_signals();
   void watch_children();

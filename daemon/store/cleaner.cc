@@ -12,6 +12,7 @@
 
 #include "common/digest.h"
 #include "common/files.h"
+#include "common/store_reader.h"
 
 namespace jitc::store {
 namespace {
@@ -46,9 +47,14 @@ class NodeTurn {
   bool taken_ = false;
 };
 
-bool is_artifact_name(std::string_view name) {
-  return name.ends_with(".so") && common::Digest::from_hex(name.substr(0, name.size() - 3)).has_value();
+std::optional<common::Digest> key_of(std::string_view name) {
+  return name.ends_with(".so") ? common::Digest::from_hex(name.substr(0, name.size() - 3)) : std::nullopt;
 }
+
+// An artifact from the future says nothing about its last use (a clock was wrong, here or there): it is not protected,
+// and if it stays it counts as used now, so that it takes its place in the order from now on.
+bool is_from_the_future(FileTime used, FileTime now) { return used > now + kClockSlack; }
+bool may_go(FileTime used, FileTime now) { return used + kKept <= now || is_from_the_future(used, now); }
 
 }  // namespace
 
@@ -63,6 +69,8 @@ Cleaned Cleaner::clean(const CleanLimits& limits) {
   if (!directories_.check_care()) return cleaned;
   cleaned.stale_temps = remove_stale_temps(limits.dry_run);
   Shards found = look_into_shards();
+  cleaned.done = !stopped_;  // what was seen may not be all
+  if (!cleaned.done) return cleaned;
   cleaned.stale_leases = remove_stale_leases(found.leases, limits.dry_run);
   cleaned.quarantine_removed = trim_quarantine(limits.dry_run);
   evict(std::move(found.artifacts), limits, cleaned);
@@ -93,27 +101,34 @@ Cleaner::Shards Cleaner::look_into_shards() const {
   files_.list(directories_.version(), shards);
   Shards found;
   for (const std::string& shard : shards) {
-    if (shard.size() != 2) continue;
-    for (Entry& entry : files_in(directories_.version() + "/" + shard)) {
-      const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
-      if (is_artifact_name(name))
-        found.artifacts.push_back(std::move(entry));
-      else if (Leases::is_name(name))
-        found.leases.push_back(std::move(entry));
-    }
+    if (stopped_) break;
+    if (shard.size() == 2) look_into(shard, found);
   }
   return found;
 }
 
-// An entry from the future says nothing about its last use (a clock was wrong, here or there): it is not protected, and
-// if it stays it counts as used now, so that it takes its place in the order from now on.
-bool Cleaner::may_evict(const Entry& entry, FileTime now) const {
-  return entry.info.used + kKept <= now || entry.info.used > now + kClockSlack;
+// An artifact in another shard than its own is nobody's: it is left alone.
+void Cleaner::look_into(const std::string& shard, Shards& found) const {
+  const std::string directory = directories_.version() + "/" + shard + "/";
+  std::vector<std::string> names;
+  files_.list(directories_.version() + "/" + shard, names);
+  for (const std::string& name : names) {
+    const auto key = key_of(name);
+    const bool is_artifact = key && name.starts_with(shard);
+    if (!is_artifact && !Leases::is_name(name)) continue;
+    Entry entry{.path = directory + name};
+    if (files_.status(entry.path, entry.info) != 0 || !entry.info.regular) continue;
+    if (is_artifact) {
+      found.artifacts.push_back({*key, entry.info.size, entry.info.used});
+    } else {
+      found.leases.push_back(std::move(entry));
+    }
+  }
 }
 
-void Cleaner::evict(std::vector<Entry> entries, const CleanLimits& limits, Cleaned& cleaned) {
-  cleaned.entries_left = entries.size();
-  for (const Entry& entry : entries) cleaned.bytes_left += entry.info.size;
+void Cleaner::evict(std::vector<Artifact> artifacts, const CleanLimits& limits, Cleaned& cleaned) {
+  cleaned.entries_left = artifacts.size();
+  for (const Artifact& artifact : artifacts) cleaned.bytes_left += artifact.size;
   const auto above = [&cleaned, &limits](double part) {
     return (limits.bytes > 0 && static_cast<double>(cleaned.bytes_left) > part * static_cast<double>(limits.bytes)) ||
            (limits.entries > 0 &&
@@ -121,32 +136,35 @@ void Cleaner::evict(std::vector<Entry> entries, const CleanLimits& limits, Clean
   };
   const FileTime now = files_.now();
   const bool clean = above(1);
-  const auto too_old = [&](const Entry& entry) { return limits.age > 0s && entry.info.used + limits.age <= now; };
-  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.info.used; });
-  for (const Entry& entry : entries) {
-    if (((clean && above(kFull)) || too_old(entry)) && may_evict(entry, now)) {
-      const Removal removal = remove_unused(entry, limits.dry_run);
+  const auto too_old = [&](FileTime used) { return limits.age > 0s && used + limits.age <= now; };
+  std::ranges::sort(artifacts, {}, &Artifact::used);
+  for (const Artifact& artifact : artifacts) {
+    if (stopped_) return;
+    if (((clean && above(kFull)) || too_old(artifact.used)) && may_go(artifact.used, now)) {
+      const Removal removal = remove_unused(artifact, limits.dry_run);
       if (removal == Removal::kKept) continue;
       // What another cleaner removed is room as well: each must not make it again.
       if (removal == Removal::kRemoved) {
         ++cleaned.evicted;
-        cleaned.evicted_bytes += entry.info.size;
+        cleaned.evicted_bytes += artifact.size;
       }
       --cleaned.entries_left;
-      cleaned.bytes_left -= entry.info.size;
-    } else if (entry.info.used > now + kClockSlack && !limits.dry_run) {
-      files_.touch(entry.path);
+      cleaned.bytes_left -= artifact.size;
+    } else if (is_from_the_future(artifact.used, now) && !limits.dry_run) {
+      files_.touch(common::artifact_path(directories_.store(), artifact.key));
     }
   }
+  cleaned.held_up = clean && above(kFull);
 }
 
 // Somebody may have used it since the scan; between this look and the removal a use can still slip in, which costs a
 // rebuild, never a reader: who has it open keeps it.
-Cleaner::Removal Cleaner::remove_unused(const Entry& entry, bool dry_run) {
+Cleaner::Removal Cleaner::remove_unused(const Artifact& artifact, bool dry_run) {
+  const std::string path = common::artifact_path(directories_.store(), artifact.key);
   FileInfo info;
-  int error = files_.status(entry.path, info);
-  if (error == 0 && info.used != entry.info.used) return Removal::kKept;
-  if (error == 0 && !dry_run) error = files_.unlink(entry.path);
+  int error = files_.status(path, info);
+  if (error == 0 && info.used != artifact.used) return Removal::kKept;
+  if (error == 0 && !dry_run) error = files_.unlink(path);
   if (error == -ENOENT) return Removal::kGone;
   return error == 0 ? Removal::kRemoved : Removal::kKept;
 }

@@ -1,12 +1,14 @@
 // Keeps the store within its limits and free of what dead writers left.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/digest.h"
 #include "common/owner.h"
 #include "daemon/store/directories.h"
 #include "daemon/store/file_system.h"
@@ -24,6 +26,7 @@ struct Cleaned {
   bool done = false;  // false: somebody else on this node does it
   std::uint64_t evicted = 0, evicted_bytes = 0, stale_temps = 0, stale_leases = 0, quarantine_removed = 0;
   std::uint64_t entries_left = 0, bytes_left = 0;
+  bool held_up = false;  // more should have gone: it was used too lately, or cannot be removed
 };
 
 class Cleaner {
@@ -31,31 +34,42 @@ class Cleaner {
   Cleaner(FileSystem& files, const Directories& directories, Leases& leases);
   // Nothing of it when the store's directories are no longer its own.
   Cleaned clean(const CleanLimits& limits);
+  // Down to what the quarantine may keep; how many pieces were removed. Any number at once.
+  std::uint64_t trim_quarantine(bool dry_run = false);
+  // clean() returns soon then, also one that runs: half done, which is as good as not begun.
+  void stop() { stopped_ = true; }
 
  private:
   struct Entry {
     std::string path;
     FileInfo info;
   };
+  // There may be a million.
+  struct Artifact {
+    common::Digest key;
+    std::uint64_t size = 0;
+    FileTime used;
+  };
   struct Shards {
-    std::vector<Entry> artifacts, leases;
+    std::vector<Artifact> artifacts;
+    std::vector<Entry> leases;
   };
   Shards look_into_shards() const;
+  void look_into(const std::string& shard, Shards& found) const;
   std::vector<Entry> all_in(const std::string& directory) const;
   std::vector<Entry> files_in(const std::string& directory) const;
-  void evict(std::vector<Entry> entries, const CleanLimits& limits, Cleaned& cleaned);
-  bool may_evict(const Entry& entry, FileTime now) const;
+  void evict(std::vector<Artifact> artifacts, const CleanLimits& limits, Cleaned& cleaned);
   enum class Removal { kRemoved, kGone, kKept };
-  Removal remove_unused(const Entry& entry, bool dry_run);
+  Removal remove_unused(const Artifact& artifact, bool dry_run);
   bool is_stale(const std::optional<common::Owner>& owner, const Entry& entry) const;
   std::uint64_t remove_stale_temps(bool dry_run);
   std::uint64_t remove_stale_leases(const std::vector<Entry>& leases, bool dry_run);
-  std::uint64_t trim_quarantine(bool dry_run);
 
   FileSystem& files_;
   const Directories& directories_;
   Leases& leases_;
   const common::Owner self_;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace jitc::store

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <queue>
+#include <ranges>
 #include <utility>
 
 namespace jitc::store {
@@ -13,10 +15,13 @@ using common::LookupOutcome;
 using common::Result;
 
 constexpr std::chrono::hours kBetweenLooksForAge{1};
+constexpr std::chrono::minutes kBetweenTries{1};  // to make room, where all was used lately
 
 common::Trust trust_of(const Options& options) {
   return options.allow_shared ? common::Trust::kEverybody : common::Trust::kOwn;
 }
+
+using Use = std::pair<FileTime, std::string>;  // when, and of which file
 
 // Those read-only layers that nobody but their owners can have written, and why others are not among them.
 std::vector<common::StoreLayer> read_only_layers(const Options& options, std::vector<common::Error>& refused) {
@@ -79,7 +84,7 @@ LookupOutcome Store::look_up(const common::Digest& key, common::StoredArtifact& 
 Result<std::string> Store::publish(const common::Digest& key, std::string_view elf, std::string_view tail) {
   const auto published = publisher_.publish(key, elf, tail);
   if (!published) return std::unexpected(published.error());
-  quarantined_ += published->quarantined;
+  count_quarantined(published->quarantined);
   if (published->is_ours) {
     ++published_;
     ++entries_;
@@ -90,13 +95,20 @@ Result<std::string> Store::publish(const common::Digest& key, std::string_view e
 }
 
 void Store::set_aside(const common::Digest& key) {
-  if (publisher_.set_aside(key)) ++quarantined_;
+  if (publisher_.set_aside(key)) count_quarantined(1);
 }
 
 bool Store::quarantine(const common::Digest& key) {
   const bool moved = publisher_.quarantine(key);
-  if (moved) ++quarantined_;
+  if (moved) count_quarantined(1);
   return moved;
+}
+
+// A disk that breaks many must not be filled with them before the next clean(). It is a short directory.
+void Store::count_quarantined(unsigned pieces) {
+  if (pieces == 0) return;
+  quarantined_ += pieces;
+  cleaner_.trim_quarantine();
 }
 
 Store::Removal Store::remove(const common::Digest& key) {
@@ -110,15 +122,24 @@ Result<void> Store::sync(const std::string& path) { return publisher_.sync(path)
 
 void Store::touch(const common::Digest& key) { files_.touch(common::artifact_path(options_.directory, key)); }
 
+// A scan of the whole store: not with each publish while nothing may go.
 bool Store::wants_cleaning() const {
-  return publishes_since_scan_ >= kPublishesBetweenScans || (options_.max_bytes > 0 && bytes_ > options_.max_bytes) ||
-         (options_.max_entries > 0 && entries_ > options_.max_entries) || is_aged();
+  if (publishes_since_scan_ >= kPublishesBetweenScans || is_aged()) return true;
+  return is_above_limits() && (!held_up_ || has_passed(kBetweenTries));
+}
+
+bool Store::is_above_limits() const {
+  return (options_.max_bytes > 0 && bytes_ > options_.max_bytes) ||
+         (options_.max_entries > 0 && entries_ > options_.max_entries);
 }
 
 // Entries pass the limit of age without anybody publishing.
-bool Store::is_aged() const {
+bool Store::is_aged() const { return options_.max_age.count() > 0 && has_passed(kBetweenLooksForAge); }
+
+// Since the last clean(), or the clock stepped back.
+bool Store::has_passed(FileTime::duration time) const {
   const FileTime at{FileTime::duration(cleaned_at_)}, now = files_.now();
-  return options_.max_age.count() > 0 && (now - at >= kBetweenLooksForAge || now < at);
+  return now - at >= time || now < at;
 }
 
 Cleaned Store::clean(bool dry_run) {
@@ -126,6 +147,7 @@ Cleaned Store::clean(bool dry_run) {
       {.bytes = options_.max_bytes, .entries = options_.max_entries, .age = options_.max_age, .dry_run = dry_run});
   if (!cleaned.done || dry_run) return cleaned;
   cleaned_at_ = files_.now().time_since_epoch().count();
+  held_up_ = cleaned.held_up;
   evicted_ += cleaned.evicted;
   stale_temps_ += cleaned.stale_temps;
   bytes_ = cleaned.bytes_left;
@@ -135,32 +157,33 @@ Cleaned Store::clean(bool dry_run) {
 }
 
 std::vector<common::Manifest> Store::newest_manifests(std::size_t most, std::chrono::milliseconds patience) const {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
-  std::vector<std::pair<FileTime, std::string>> entries;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto in_time = [begin](auto time) { return std::chrono::steady_clock::now() < begin + time; };
+  std::priority_queue<Use, std::vector<Use>, std::greater<>> newest;  // the oldest of them on top
   for (const auto& [layer, trust] : reader_.layers()) {
     std::vector<std::string> shards, names;
     files_.list(layer + "/v1", shards);
     for (const std::string& shard : shards) {
-      if (shard.size() != 2 || !in_time()) continue;
+      if (shard.size() != 2 || !in_time(patience / 2)) continue;  // half of it is for reading them
       const std::string directory = layer + "/v1/" + shard;
       names.clear();
       files_.list(directory, names);
       for (const std::string& name : names) {
-        FileInfo info;
-        if (!in_time()) break;
+        if (!in_time(patience / 2)) break;
         if (!name.ends_with(".so")) continue;
-        if (files_.status(directory + "/" + name, info) == 0 && info.regular) {
-          entries.emplace_back(info.used, directory + "/" + name);
-        }
+        std::string path = directory + "/" + name;
+        FileInfo info;
+        if (files_.status(path, info) != 0 || !info.regular) continue;
+        newest.emplace(info.used, std::move(path));
+        if (newest.size() > most) newest.pop();
       }
     }
   }
-  std::ranges::sort(entries, std::greater<>());
-  if (entries.size() > most) entries.resize(most);
+  std::vector<std::string> paths;  // the oldest first
+  for (; !newest.empty(); newest.pop()) paths.push_back(newest.top().second);
   std::vector<common::Manifest> manifests;
-  for (const auto& [used, path] : entries) {
-    if (!in_time()) break;
+  for (const std::string& path : paths | std::views::reverse) {
+    if (!in_time(patience)) break;
     if (auto manifest = common::read_manifest(path)) manifests.push_back(std::move(*manifest));
   }
   std::ranges::reverse(manifests);

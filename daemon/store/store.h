@@ -86,6 +86,8 @@ class Store {
   // used within the last hour), temporary files of dead writers, old quarantined ones. One at a time on a node: beside
   // another it returns at once, with nothing.
   Cleaned clean(bool dry_run = false);
+  // At the end: clean() does nothing any more, and one that runs returns soon.
+  void stop_cleaning() { cleaner_.stop(); }
 
   // The manifests of the last used artifacts of all layers, at most so many and only what is found within `patience`;
   // the last used at the end. What cannot be read is left out.
@@ -103,7 +105,10 @@ class Store {
 
  private:
   Store(Options options, std::vector<common::StoreLayer> layers, FileSystem& files);
+  bool is_above_limits() const;
   bool is_aged() const;
+  bool has_passed(FileTime::duration time) const;
+  void count_quarantined(unsigned pieces);
 
   Options options_;
   FileSystem& files_;
@@ -118,7 +123,8 @@ class Store {
   // Others write too: look again now and then, and once at the start.
   static constexpr std::uint64_t kPublishesBetweenScans = 1000;
   std::atomic<std::uint64_t> publishes_since_scan_{kPublishesBetweenScans};
-  std::atomic<FileTime::rep> cleaned_at_{0};  // of FileTime; with a limit of age alone
+  std::atomic<FileTime::rep> cleaned_at_{0};  // of FileTime
+  std::atomic<bool> held_up_{false};          // the last clean() could not make room enough
 };
 
 }  // namespace jitc::store

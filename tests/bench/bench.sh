@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# bench.sh BUILD [cold|hits|herd|memory|graph|gate|all|node|prediction|scale]: measurements with a daemon of their own,
-# beside gcc, ccache, SymPy and MPI. `node` (a quarter of an hour) and `prediction` (minutes) are not among `all`.
+# bench.sh BUILD [cold|hits|herd|memory|graph|gate|all|node|prediction|scale|store [ARTIFACTS]]: measurements with a daemon
+# of their own, beside gcc, ccache, SymPy and MPI. `node` (a quarter of an hour), `prediction` and `store` (minutes) are
+# not among `all`.
 # `scale` measures nothing: it simulates, and writes docs/scale.md and its plots.
 set -euo pipefail
 
@@ -26,6 +27,17 @@ if [[ $name == prediction ]]; then
   exit
 fi
 
+machine() {
+  printf '%s, %s processors, %s; load %s\n' "$(uname -sr)" "$(nproc)" "$(gcc --version | head -n 1)" "$(cut -d' ' -f1-3 /proc/loadavg)"
+}
+
+if [[ $name == store ]]; then
+  machine
+  "$build/tests/jitc-bench" store "$build/bin" "$scratch" "${3:-100000}"
+  machine
+  exit
+fi
+
 /usr/bin/python3 "$here/share.py" "$corpus/vp_stokes_3d" >"$scratch/stokes_shared.c"
 gunzip -c "$corpus/level_sets_16/tree.c.gz" >"$scratch/level_sets_16.c"
 cp "$corpus/vp_stokes_3d/tree.c" "$scratch/vp_stokes_3d.c"
@@ -38,7 +50,7 @@ if [[ $name == all || $name == graph ]]; then
   /usr/bin/python3 "$here/../peers/sympy_rheology.py" "$scratch/sympy"
 fi
 
-printf '%s, %s processors, %s; load %s\n' "$(uname -sr)" "$(nproc)" "$(gcc --version | head -n 1)" "$(cut -d' ' -f1-3 /proc/loadavg)"
+machine
 case $name in
   all) names=(cold hits herd memory graph gate) ;; # node takes a quarter of an hour: by name only
   node)

@@ -1,14 +1,11 @@
 // A warm hit by each way: the store read directly, the daemon's look-up, the command as a process.
-#include <grpcpp/create_channel_posix.h>
-
 #include <fstream>
 #include <jitc/jitc.hpp>
 
 #include "client/loader/module.h"
 #include "common/identity.h"
-#include "common/runtime_dir.h"
 #include "common/store_reader.h"
-#include "jitc/v1/compiler.grpc.pb.h"
+#include "tests/bench/look_up.h"
 #include "tests/bench/measure.h"
 
 namespace jitc::bench {
@@ -29,20 +26,6 @@ void direct_hit(const Places& places, const common::Request& request) {
            common::LookupOutcome::kFound,
        "no hit");
   must(loader::Module::load(artifact.bytes, &resolved->key, {common::host_isa(), {}}).has_value(), "not loaded");
-}
-
-std::unique_ptr<v1::Compiler::Stub> stub_of(const Places& places) {
-  auto socket = common::connect_own(places.runtime_dir + "/" + common::kSocketName);
-  must(socket.has_value(), "no daemon");
-  return v1::Compiler::NewStub(grpc::CreateInsecureChannelFromFd("jitcd", socket->release()));
-}
-
-void look_up(v1::Compiler::Stub& stub, const std::string& key) {
-  grpc::ClientContext context;
-  v1::LookupRequest request;
-  request.set_key(key);
-  v1::LookupReply reply;
-  must(stub.Lookup(&context, request, &reply).ok() && reply.found(), "the look-up found nothing");
 }
 
 std::vector<double> in_process(const std::string& text) {
@@ -68,10 +51,11 @@ void hits(const Places& places) {
   compile(*daemon, request);
   const auto identity = common::read_identity(places.runtime_dir);
   must(identity.has_value(), "no identity file");
-  const std::string key = common::resolve(request, *identity)->key.hex();
-  const auto stub = stub_of(places);
+  const common::Digest key = common::resolve(request, *identity)->key;
+  LookUp by_rpc(places.runtime_dir);
   std::vector<double> direct, lookup, rpc, process, ccache;
-  for (int i = 0; i < 2000; ++i) lookup.push_back(milliseconds([&] { look_up(*stub, key); }));
+  for (int i = 0; i < 2000; ++i)
+    lookup.push_back(milliseconds([&] { must(by_rpc.finds(key), "the look-up found nothing"); }));
   for (int i = 0; i < 500; ++i) direct.push_back(milliseconds([&] { direct_hit(places, request); }));
   for (int i = 0; i < 2000; ++i) rpc.push_back(milliseconds([&] { compile(*daemon, request); }));
   print_quantiles("direct hit (identity, store, verify, load)", direct, "p50 0.3 ms");

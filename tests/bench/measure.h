@@ -21,6 +21,7 @@ struct Places {
   std::string scratch;      // a directory for outputs
   std::string runtime_dir;  // of the daemon that bench.sh started
   std::string store;
+  std::size_t artifacts = 100'000;  // of the store that store() makes
 };
 
 double milliseconds(const std::function<void()>& work);
@@ -56,5 +57,6 @@ void memory(const Places& places);
 void graph(const Places& places);
 void node(const Places& places);
 void jitter(const Places& places);
+void store(const Places& places);
 
 }  // namespace jitc::bench

@@ -6,6 +6,7 @@
 #include <barrier>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -252,12 +253,124 @@ TEST_F(EvictionTest, StrangeFilesAreLeftAlone) {
   const auto store = open(at_most(1));
   fill(*store, 1);
   const std::string shard = fs::path(path_of(key_of(0))).parent_path();
+  const std::string misplaced = shard + "/" + std::string(64, shard.back() == '0' ? '1' : '0') + ".so";
+  overwrite(misplaced, "mine");
+  set_used(misplaced, FileTime(1s));
   overwrite(shard + "/notes.txt", "mine");
   overwrite(options().directory + "/v1/README", "mine");
   set_used(shard + "/notes.txt", FileTime(1s));
   store->clean();
   EXPECT_EQ(bytes_of(shard + "/notes.txt"), "mine");
+  EXPECT_EQ(bytes_of(misplaced), "mine");
   EXPECT_EQ(left(1).size(), 1U);
+}
+
+// ---- what it costs --------------------------------------------------------------------------------------------------
+
+class StoreCostTest : public EvictionTest {
+ protected:
+  StoreCostTest() {
+    files_.before = [this](const std::string& operation) { ++made_[operation]; };
+  }
+  // The calls that `work` makes, by operation.
+  template <class Work>
+  std::map<std::string, int> calls_of(Work work) {
+    made_.clear();
+    work();
+    return made_;
+  }
+  // In one shard.
+  static common::Digest near_key(int number) {
+    common::Digest key = key_of(number);
+    key.bytes[0] = 7;
+    return key;
+  }
+
+ private:
+  std::map<std::string, int> made_;
+};
+
+TEST_F(StoreCostTest, APublishCostsTheSameWhateverTheStoreHas) {
+  const auto store = open();
+  ASSERT_TRUE(publish(*store, near_key(0)));
+  const auto first = calls_of([&] { ASSERT_TRUE(publish(*store, near_key(1))); });
+  EXPECT_FALSE(first.contains("list"));
+  for (int i = 2; i < 500; ++i) ASSERT_TRUE(publish(*store, near_key(i)));
+  EXPECT_EQ(calls_of([&] { ASSERT_TRUE(publish(*store, near_key(500))); }), first);
+}
+
+TEST_F(StoreCostTest, CleaningLooksAtEachEntryOnce) {
+  const auto store = open(at_most(0));
+  const auto clean = [&] { EXPECT_EQ(store->clean().evicted, 0U); };
+  ASSERT_TRUE(publish(*store, near_key(0)));
+  auto expected = calls_of(clean);
+  for (int i = 1; i <= 300; ++i) ASSERT_TRUE(publish(*store, near_key(i)));
+  expected["status"] += 300;
+  EXPECT_EQ(calls_of(clean), expected);
+}
+
+TEST_F(StoreCostTest, ARemovalIsALookAndACall) {
+  constexpr int kCount = 200;
+  const auto store = open(at_most(100));
+  fill(*store, kCount);
+  auto expected = calls_of([&] { EXPECT_EQ(store->clean(true).evicted, 110U); });
+  expected["unlink"] += 110;
+  EXPECT_EQ(calls_of([&] { EXPECT_EQ(store->clean().evicted, 110U); }), expected);
+}
+
+// While all was used within the hour a scan gains nothing, and each publish would make one.
+TEST_F(StoreCostTest, AStoreThatCannotBeCleanedIsNotScannedWithEachPublish) {
+  const auto store = open(at_most(10));
+  int scans = 0;
+  files_.clock = now_;
+  const auto publish_more = [&](int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      ASSERT_TRUE(publish(*store, key_of(i)));
+      if (!store->wants_cleaning()) continue;
+      ++scans;
+      EXPECT_TRUE(store->clean().done);
+    }
+  };
+  publish_more(0, 100);
+  EXPECT_EQ(scans, 2);  // the first one, and when the limit was passed
+  files_.clock = now_ + 59s;
+  publish_more(100, 110);
+  EXPECT_EQ(scans, 2);
+  files_.clock = now_ + 61s;
+  publish_more(110, 120);
+  EXPECT_EQ(scans, 3);
+  // One of them may go, which is not room enough.
+  set_used(path_of(key_of(0)), now_ - 2h);
+  files_.clock = now_ + 122s;
+  publish_more(120, 130);
+  EXPECT_EQ(scans, 4);
+  EXPECT_EQ(store->counters().evicted, 1U);
+  for (int i = 1; i < 130; ++i) set_used(path_of(key_of(i)), now_ - 2h);
+  files_.clock = now_ + 183s;
+  publish_more(130, 132);
+  EXPECT_EQ(scans, 5);
+  EXPECT_FALSE(store->wants_cleaning());
+  EXPECT_LE(left(132).size(), 10U);
+}
+
+TEST_F(StoreCostTest, CleaningEndsSoonWhenItIsTold) {
+  const auto store = open(at_most(10));
+  fill(*store, 100);
+  int lists = 0;
+  files_.before = [&](const std::string& operation) {
+    if (operation == "list" && ++lists == 3) store->stop_cleaning();
+  };
+  EXPECT_FALSE(store->clean().done);
+  EXPECT_LE(lists, 4);
+  EXPECT_TRUE(store->wants_cleaning());
+  EXPECT_EQ(left(100).size(), 100U);
+
+  const auto other = open(at_most(10));
+  files_.before = [&](const std::string& operation) {
+    if (operation == "unlink") other->stop_cleaning();
+  };
+  EXPECT_EQ(other->clean().evicted, 1U);
+  EXPECT_EQ(left(100).size(), 99U);
 }
 
 // ---- quarantine -----------------------------------------------------------------------------------------------------
@@ -286,6 +399,26 @@ TEST_F(StoreTest, TheQuarantineIsBoundedByNumberBytesAndAge) {
   EXPECT_EQ(files_in(quarantine()).size(), 16U);
   EXPECT_FALSE(fs::exists(quarantine() + "/recent"));
   EXPECT_TRUE(fs::exists(fs::symlink_status(quarantine() + "/newest")));
+}
+
+// A disk that breaks everything must not fill it up before the next cleaning.
+TEST_F(StoreTest, TheQuarantineIsBoundedWithoutCleaning) {
+  constexpr int kBroken = 60;
+  const auto store = open();
+  for (int i = 0; i < kBroken; ++i) {
+    ASSERT_TRUE(publish(*store, key_of(i)));
+    overwrite(path_of(key_of(i)), "broken");
+    if (i % 3 == 0) {
+      EXPECT_EQ(look_up(*store, key_of(i)), LookupOutcome::kCorrupt);
+    } else if (i % 3 == 1) {
+      ASSERT_TRUE(publish(*store, key_of(i)));
+    } else {
+      store->set_aside(key_of(i));
+    }
+    EXPECT_LE(files_in(quarantine()).size(), 16U) << i;
+  }
+  EXPECT_EQ(files_in(quarantine()).size(), 16U);
+  EXPECT_EQ(store->counters().quarantined, kBroken);
 }
 
 // What was not used for a month and is found broken now came today.

@@ -90,9 +90,7 @@ TEST_F(StoreTest, DamageIsFoundQuarantinedAndRebuilt) {
   }
   ASSERT_TRUE(publish(*store, key));
   EXPECT_EQ(look_up(*store, key), LookupOutcome::kFound);
-  EXPECT_EQ(files_in(quarantine()).size(), damaged.size());
-  store->clean();
-  EXPECT_EQ(files_in(quarantine()).size(), 16U);
+  EXPECT_EQ(files_in(quarantine()).size(), 16U);  // nobody has cleaned
 }
 
 TEST_F(StoreTest, APublishMovesABrokenEntryOutOfItsWay) {
