@@ -180,12 +180,14 @@ void Artifacts::refused(const common::Error& error, Product& product) {
 }
 
 void Artifacts::settle(const Product& product) {
-  if (!product.path.empty()) {
-    if (auto synced = store_->sync(product.path); !synced) {
-      observe::log_debug("artifact not synced", {{"error", common::to_line(synced.error())}});
-    }
-  }
+  if (!product.path.empty()) asio::post(syncs_, [this, path = product.path] { sync(path); });
   if (store_->wants_cleaning()) clean_soon();
+}
+
+void Artifacts::sync(const std::string& path) {
+  if (auto synced = store_->sync(path); !synced) {
+    observe::log_debug("artifact not synced", {{"error", common::to_line(synced.error())}});
+  }
 }
 
 void Artifacts::begin_care(std::function<void(std::vector<schedule::Experience>)> recall) {
@@ -197,6 +199,7 @@ void Artifacts::end_care() {
   store_->stop_cleaning();
   care_.stop();
   care_.join();
+  syncs_.join();
 }
 
 void Artifacts::clean_soon() {

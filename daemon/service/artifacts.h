@@ -1,5 +1,6 @@
-// The store as the daemon uses it: look up, publish, mark as used, clean. Called on I/O threads; thread-safe. What goes
-// through the whole store takes long, and is done on a thread of its own: no look-up waits for it.
+// The store as the daemon uses it: look up, publish, mark as used, clean. Called on I/O threads; thread-safe. What
+// takes long is done on threads of its own, so that no look-up waits for it: going through the whole store, and the
+// disk.
 #pragma once
 
 #include <atomic>
@@ -39,12 +40,12 @@ class Artifacts {
   // put away with a warning. Null only when the worker's object cannot be read.
   std::shared_ptr<const Product> publish(const Prepared& prepared, const WorkerFinished& compiled,
                                          const CompileFacts& facts);
-  // What need not keep the reply waiting: durability, and cleaning when it is time.
+  // Begins what need not keep anybody waiting: durability, and cleaning when it is time.
   void settle(const Product& product);
   // Begins the care for the store, when the daemon serves. `recall` hears, on that thread, what compiles took whose
   // artifacts were used last, the last one at the end; what dead daemons left and what is too much is removed after it.
   void begin_care(std::function<void(std::vector<schedule::Experience>)> recall);
-  // Until the care has ended, which is not begun again.
+  // Until the care has ended, which is not begun again, and what was published is durable.
   void end_care();
   // A client served this one itself.
   void used(const common::Digest& key) { store_->touch(key); }
@@ -62,6 +63,7 @@ class Artifacts {
   static void warn(std::string text, Product& product);
   void refused(const common::Error& error, Product& product);
   std::vector<schedule::Experience> experience() const;
+  void sync(const std::string& path);
   void clean_soon();
   void clean();
 
@@ -69,7 +71,7 @@ class Artifacts {
   std::atomic<std::uint64_t> publish_failures_{0};
   std::atomic<bool> warned_{false};    // one line in the log until it works again
   std::atomic<bool> cleaning_{false};  // or about to: one is enough
-  asio::thread_pool care_{1};
+  asio::thread_pool care_{1}, syncs_{1};
 };
 
 }  // namespace jitc::service
