@@ -259,7 +259,9 @@ TEST_F(EvictionTest, StrangeFilesAreLeftAlone) {
   overwrite(shard + "/notes.txt", "mine");
   overwrite(options().directory + "/v1/README", "mine");
   set_used(shard + "/notes.txt", FileTime(1s));
-  store->clean();
+  const Cleaned cleaned = store->clean();
+  EXPECT_EQ(cleaned.evicted, 0U);
+  EXPECT_EQ(cleaned.entries_left, 1U);
   EXPECT_EQ(bytes_of(shard + "/notes.txt"), "mine");
   EXPECT_EQ(bytes_of(misplaced), "mine");
   EXPECT_EQ(left(1).size(), 1U);
