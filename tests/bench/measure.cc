@@ -55,6 +55,10 @@ ProcessCost measure_process(const std::vector<std::string>& argv) {
                        ::wait4(pid, &status, 0, &usage) != pid || status != 0) {
                      give_up(argv[0] + " failed");
                    }
+                   const auto seconds_of = [](const timeval& time) {
+                     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+                   };
+                   cost.processor_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
                    cost.peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
                  });
   posix_spawn_file_actions_destroy(&actions);

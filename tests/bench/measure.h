@@ -32,6 +32,7 @@ inline double median(std::vector<double> values) { return quantile(std::move(val
 void run(const std::vector<std::string>& argv);
 struct ProcessCost {
   double seconds = 0;
+  double processor_seconds = 0;
   double peak_mib = 0;  // of the largest process that it waited for
 };
 ProcessCost measure_process(const std::vector<std::string>& argv);

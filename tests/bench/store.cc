@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/files.h"
 #include "common/store_reader.h"
 #include "tests/bench/look_up.h"
 #include "tests/bench/store_parts.h"
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kSmall = 10;         // artifacts of a small store
 constexpr std::size_t kSynced = 300;       // publishes that are made durable
 constexpr std::size_t kInMemory = 10'000;  // artifacts on tmpfs
+constexpr std::size_t kPlain = 10'000, kPublishBlocks = 20;
 constexpr int kStarts = 11;
 constexpr int kBlocks = 40, kBlock = 200;  // of look-ups, in turn
 
@@ -48,49 +50,61 @@ double sum(const std::vector<double>& values) {
 // ---- publishing and verifying ---------------------------------------------------------------------------------------
 
 // What a publish cannot do without: a file written, given its name, and made durable if so wanted.
-std::vector<double> plain_files(const std::string& directory, const std::string& bytes, std::size_t count, bool sync) {
-  fs::create_directories(directory);
-  std::vector<double> times;
-  const int parent = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string path = directory + "/" + std::to_string(i), temp = directory + "/tmp";
-    times.push_back(milliseconds([&] {
-      const int fd = ::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-      bool ok = fd >= 0 && ::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-      if (sync) ok = ok && ::fsync(fd) == 0;
-      ok = ::close(fd) == 0 && ok && ::rename(temp.c_str(), path.c_str()) == 0;
-      if (sync) ok = ok && ::fsync(parent) == 0;
-      if (!ok) give_up("cannot write " + path);
-    }));
+class PlainFiles {
+ public:
+  PlainFiles(std::string directory, std::string bytes) : directory_(std::move(directory)), bytes_(std::move(bytes)) {
+    fs::create_directories(directory_);
+    parent_ = common::Fd(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
-  ::close(parent);
-  fs::remove_all(directory);
-  return times;
-}
+  ~PlainFiles() { fs::remove_all(directory_); }
+  PlainFiles(const PlainFiles&) = delete;
+  double write(bool sync) {
+    const std::string path = directory_ + "/" + std::to_string(count_++), temp = directory_ + "/tmp";
+    return milliseconds([&] {
+      common::Fd fd(::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      bool ok = fd && ::write(fd.get(), bytes_.data(), bytes_.size()) == static_cast<ssize_t>(bytes_.size());
+      if (sync) ok = ok && ::fsync(fd.get()) == 0;
+      fd.reset();
+      ok = ok && ::rename(temp.c_str(), path.c_str()) == 0;
+      if (sync) ok = ok && ::fsync(parent_.get()) == 0;
+      if (!ok) give_up("cannot write " + path);
+    });
+  }
 
-void print_publishes(const std::string& name, const std::vector<double>& ours, const std::vector<double>& plain) {
+ private:
+  std::string directory_, bytes_;
+  common::Fd parent_;
+  int count_ = 0;
+};
+
+// `count` publishes, in blocks between which as many plain files are written, but kPlain at most.
+std::vector<double> measure_publishes(const std::string& name, const std::string& directory, const Sample& sample,
+                                      std::size_t count, bool sync) {
+  const auto store = open_store(directory);
+  PlainFiles files(directory + "-plain", sample.elf() + sample.tail(0));
+  std::vector<double> ours, plain;
+  for (std::size_t block = 0; block < kPublishBlocks; ++block) {
+    const std::size_t begin = count * block / kPublishBlocks, end = count * (block + 1) / kPublishBlocks;
+    for (std::size_t i = begin; i < end && i - begin < kPlain / kPublishBlocks; ++i) plain.push_back(files.write(sync));
+    const auto times = publish(*store, sample, begin, end, sync);
+    ours.insert(ours.end(), times.begin(), times.end());
+  }
   row("publish, " + name, text("p50 %7.3f ms  p99 %7.3f ms  %6.0f /s   plain file %7.3f ms   ratio %5.2f", median(ours),
-                               quantile(ours, 0.99), 1e3 * static_cast<double>(ours.size()) / sum(ours), median(plain),
+                               quantile(ours, 0.99), 1e3 * static_cast<double>(count) / sum(ours), median(plain),
                                median(ours) / median(plain)));
+  return ours;
 }
 
 void measure_publishing(const Places& places, const Sample& sample, const std::string& large) {
-  const std::string bytes = sample.elf() + sample.tail(0);
   const std::string memory = "/dev/shm/jitc-bench-" + std::to_string(::getpid());
   if (fs::is_directory("/dev/shm")) {
-    const std::size_t count = std::min(kInMemory, places.artifacts);
-    const auto plain = plain_files(memory, bytes, count, false);
-    const auto ours = publish(*open_store(memory), sample, 0, count, false);
-    print_publishes("tmpfs", ours, plain);
+    measure_publishes("tmpfs", memory, sample, std::min(kInMemory, places.artifacts), false);
     fs::remove_all(memory);
   }
   const std::string synced = places.scratch + "/synced";
-  const auto plain = plain_files(places.scratch + "/plain", bytes, kSynced, true);
-  print_publishes("and made durable", publish(*open_store(synced), sample, 0, kSynced, true), plain);
+  measure_publishes("and made durable", synced, sample, kSynced, true);
   fs::remove_all(synced);
-  const auto unsynced = plain_files(places.scratch + "/plain", bytes, std::min(kInMemory, places.artifacts), false);
-  auto times = publish(*open_store(large), sample, 0, places.artifacts, false);
-  print_publishes("not yet durable", times, unsynced);
+  const auto times = measure_publishes("not yet durable", large, sample, places.artifacts, false);
   const auto tenth = static_cast<std::ptrdiff_t>(times.size() / 10);
   const double first = median({times.begin(), times.begin() + tenth}),
                last = median({times.end() - tenth, times.end()});
@@ -120,11 +134,11 @@ void measure_verifying(const std::string& large, const Sample& sample, std::size
 
 // ---- the daemon -----------------------------------------------------------------------------------------------------
 
-// From nothing to the first answer.
-double start(Service& service, std::size_t number) {
+// From nothing to the first answer, about what no store has.
+double start(Service& service) {
   return milliseconds([&] {
     service.start();
-    static_cast<void>(LookUp(service.runtime_dir()).finds(Sample::key(number)));
+    if (LookUp(service.runtime_dir()).finds(common::sha256("nothing"))) give_up("a look-up found something");
   });
 }
 
@@ -132,14 +146,14 @@ void measure_starts(Service& empty, Service& large) {
   std::vector<double> of_empty, of_large, again;
   double peak_empty = 0, peak_large = 0;
   for (int i = 0; i < kStarts; ++i) {
-    of_empty.push_back(start(empty, 0));
+    of_empty.push_back(start(empty));
     peak_empty = std::max(peak_empty, empty.peak_mib());
     empty.stop();
-    of_large.push_back(start(large, 0));
+    of_large.push_back(start(large));
     large.settle();
     peak_large = std::max(peak_large, large.peak_mib());
     large.stop();
-    again.push_back(start(empty, 0));
+    again.push_back(start(empty));
     empty.stop();
   }
   row("start to the first answer, empty store", text("%.1f ms, least %.1f", median(of_empty), quantile(of_empty, 0)));
@@ -220,18 +234,18 @@ void measure_cleaning(const Places& places, Service& large, const Sample& sample
   const auto quiet = client.take();
   print_hits("hit by RPC, nothing else", quiet, quiet);
 
-  double seconds = 0;
+  ProcessCost cost;
   std::atomic<bool> ended{false};
   std::jthread command([&] {
-    seconds = 1e-3 * milliseconds([&] {
-                run({places.bin + "/jitc", "cache", "gc", "--store", large.store(), "--max-entries",
-                     std::to_string(limit_for(half))});
-              });
+    cost = measure_process({places.bin + "/jitc", "cache", "gc", "--store", large.store(), "--max-entries",
+                            std::to_string(limit_for(half))});
     ended = true;
   });
   while (!ended) client.hit();
   command.join();
-  print_cleaning("jitc cache gc", seconds, count - half);
+  print_cleaning("jitc cache gc", cost.seconds, count - half);
+  row("  its processor time", text("%.2f s, %.0f us for each removal; memory %.1f MiB", cost.processor_seconds,
+                                   1e6 * cost.processor_seconds / static_cast<double>(count - half), cost.peak_mib));
   print_hits("hit by RPC, beside it", client.take(), quiet);
   large.stop();
 
@@ -239,12 +253,12 @@ void measure_cleaning(const Places& places, Service& large, const Sample& sample
   large.start(limit_for(half));
   Client beside(large.runtime_dir(), count / 10);
   std::uint64_t removed = 0;
-  seconds = 1e-3 * milliseconds([&] {
-              while (removed == 0) {
-                for (int i = 0; i < kBlock; ++i) beside.hit();
-                removed = large.counter("evicted");
-              }
-            });
+  const double seconds = 1e-3 * milliseconds([&] {
+                           while (removed == 0) {
+                             for (int i = 0; i < kBlock; ++i) beside.hit();
+                             removed = large.counter("evicted");
+                           }
+                         });
   print_cleaning("the daemon cleans at its start", seconds, removed);
   print_hits("hit by RPC, beside it", beside.take(), quiet);
   row("memory of the daemon, most", text("%.1f MiB", large.peak_mib()));
