@@ -12,7 +12,6 @@
 
 #include "common/digest.h"
 #include "common/files.h"
-#include "common/store_reader.h"
 
 namespace jitc::store {
 namespace {
@@ -107,19 +106,23 @@ Cleaner::Shards Cleaner::look_into_shards() const {
   return found;
 }
 
-// An artifact in another shard than its own is nobody's: it is left alone.
+std::string Cleaner::path_of(const Artifact& artifact) const {
+  std::string path = directories_.version() + "/";
+  path.append(artifact.shard.data(), artifact.shard.size()).append("/").append(artifact.key.hex()).append(".so");
+  return path;
+}
+
 void Cleaner::look_into(const std::string& shard, Shards& found) const {
   const std::string directory = directories_.version() + "/" + shard + "/";
   std::vector<std::string> names;
   files_.list(directories_.version() + "/" + shard, names);
   for (const std::string& name : names) {
     const auto key = key_of(name);
-    const bool is_artifact = key && name.starts_with(shard);
-    if (!is_artifact && !Leases::is_name(name)) continue;
+    if (!key && !Leases::is_name(name)) continue;
     Entry entry{.path = directory + name};
     if (files_.status(entry.path, entry.info) != 0 || !entry.info.regular) continue;
-    if (is_artifact) {
-      found.artifacts.push_back({*key, entry.info.size, entry.info.used});
+    if (key) {
+      found.artifacts.push_back({*key, {shard[0], shard[1]}, entry.info.size, entry.info.used});
     } else {
       found.leases.push_back(std::move(entry));
     }
@@ -151,7 +154,7 @@ void Cleaner::evict(std::vector<Artifact> artifacts, const CleanLimits& limits, 
       --cleaned.entries_left;
       cleaned.bytes_left -= artifact.size;
     } else if (is_from_the_future(artifact.used, now) && !limits.dry_run) {
-      files_.touch(common::artifact_path(directories_.store(), artifact.key));
+      files_.touch(path_of(artifact));
     }
   }
   cleaned.held_up = clean && above(kFull);
@@ -160,7 +163,7 @@ void Cleaner::evict(std::vector<Artifact> artifacts, const CleanLimits& limits, 
 // Somebody may have used it since the scan; between this look and the removal a use can still slip in, which costs a
 // rebuild, never a reader: who has it open keeps it.
 Cleaner::Removal Cleaner::remove_unused(const Artifact& artifact, bool dry_run) {
-  const std::string path = common::artifact_path(directories_.store(), artifact.key);
+  const std::string path = path_of(artifact);
   FileInfo info;
   int error = files_.status(path, info);
   if (error == 0 && info.used != artifact.used) return Removal::kKept;

@@ -1,6 +1,7 @@
 // Keeps the store within its limits and free of what dead writers left.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -47,6 +48,7 @@ class Cleaner {
   // There may be a million.
   struct Artifact {
     common::Digest key;
+    std::array<char, 2> shard{};  // where it is; its own, unless somebody has moved it
     std::uint64_t size = 0;
     FileTime used;
   };
@@ -55,6 +57,7 @@ class Cleaner {
     std::vector<Entry> leases;
   };
   Shards look_into_shards() const;
+  std::string path_of(const Artifact& artifact) const;
   void look_into(const std::string& shard, Shards& found) const;
   std::vector<Entry> all_in(const std::string& directory) const;
   std::vector<Entry> files_in(const std::string& directory) const;
