@@ -44,7 +44,8 @@ common::Result<std::unique_ptr<store::Store>> open_store(const Context& context,
                              .max_entries = given.max_entries.value_or(settings.count("store_max_entries")),
                              .max_age = std::chrono::seconds(static_cast<std::int64_t>(age)),
                              .mode = settings.mode("store_mode"),
-                             .allow_shared = layer.trust == common::Trust::kEverybody});
+                             .allow_shared = layer.trust == common::Trust::kEverybody,
+                             .make = !given.dry_run});
 }
 
 int no_store(const Context& context) {
@@ -195,19 +196,23 @@ int cache_gc(const Context& context, const CacheOptions& options) {
            {"removed", cleaned.evicted},
            {"removed_bytes", cleaned.evicted_bytes},
            {"stale_temps", cleaned.stale_temps},
+           {"stale_leases", cleaned.stale_leases},
            {"quarantine_removed", cleaned.quarantine_removed},
            {"entries", cleaned.entries_left},
-           {"bytes", cleaned.bytes_left}});
-    return 0;
+           {"bytes", cleaned.bytes_left},
+           {"complete", cleaned.complete}});
+  } else {
+    const auto number = [](std::uint64_t count) { return std::to_string(count); };
+    std::printf(
+        "%s %s artifacts (%s), %s temporary files and %s leases of ended writers, %s quarantined; %s%s artifacts, "
+        "%s %s\n",
+        options.dry_run ? "would remove" : "removed", number(cleaned.evicted).c_str(),
+        bytes_text(cleaned.evicted_bytes).c_str(), number(cleaned.stale_temps).c_str(),
+        number(cleaned.stale_leases).c_str(), number(cleaned.quarantine_removed).c_str(),
+        cleaned.complete ? "" : "at least ", number(cleaned.entries_left).c_str(),
+        bytes_text(cleaned.bytes_left).c_str(), options.dry_run ? "would stay" : "stay");
   }
-  std::printf(
-      "%s %llu artifacts (%s), %llu temporary files of ended writers, %llu quarantined; %llu artifacts, %s %s\n",
-      options.dry_run ? "would remove" : "removed", static_cast<unsigned long long>(cleaned.evicted),
-      bytes_text(cleaned.evicted_bytes).c_str(), static_cast<unsigned long long>(cleaned.stale_temps),
-      static_cast<unsigned long long>(cleaned.quarantine_removed),
-      static_cast<unsigned long long>(cleaned.entries_left), bytes_text(cleaned.bytes_left).c_str(),
-      options.dry_run ? "would stay" : "stay");
-  return 0;
+  return cleaned.problem ? report(*cleaned.problem) : 0;
 }
 
 int cache_rm(const Context& context, const CacheOptions& options) {

@@ -229,6 +229,7 @@ std::vector<schedule::Experience> Artifacts::experience() const {
 
 void Artifacts::clean() {
   const auto cleaned = store_->clean();
+  if (cleaned.problem) observe::log_warning("store not wholly cleaned", {{"error", common::to_line(*cleaned.problem)}});
   if (cleaned.evicted + cleaned.stale_temps + cleaned.stale_leases == 0) return;
   observe::log_info("store cleaned", {{"evicted", std::to_string(cleaned.evicted)},
                                       {"stale_temps", std::to_string(cleaned.stale_temps)},

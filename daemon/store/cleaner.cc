@@ -24,25 +24,40 @@ constexpr auto kForeignTempLife = 24h;    // since the last write: a publish tak
 constexpr std::size_t kQuarantined = 16;  // what is kept there, for whoever wants to know what happened
 constexpr std::uint64_t kQuarantinedBytes = std::uint64_t{64} << 20;
 constexpr auto kQuarantineLife = 24h * 30;
+constexpr const char* kNotListed = "cannot be listed";
+constexpr const char* kNotRemoved = "cannot be removed";
 constexpr double kFull = 0.9;  // cleaned down to this part of a limit, so that the next publish needs no cleaning
 
-// At most one cleaner per store, user and node: a bound abstract socket, which ends with its process and lies on no
-// file system. Other nodes may clean at the same time: they find files gone, which is normal.
+// At most one cleaner per store, user and node: an abstract socket, which ends with its process and lies on no file
+// system. Other nodes may clean at the same time: they find files gone, which is normal. Anybody may bind a name: who
+// finds it taken by another user cleans all the same.
 class NodeTurn {
  public:
-  explicit NodeTurn(const std::string& store) : fd_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  explicit NodeTurn(const std::string& store) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     const std::string name =
         "jitc-clean-" + std::to_string(::geteuid()) + "-" + common::sha256(store).hex().substr(0, 32);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::ranges::copy(name, address.sun_path + 1);  // the first byte stays 0: abstract
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    taken_ = fd_ && ::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+    address_.sun_family = AF_UNIX;
+    std::ranges::copy(name, address_.sun_path + 1);  // the first byte stays 0: abstract
+    length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const bool is_bound = fd_ && ::bind(fd_.get(), address(), length_) == 0;
+    if (is_bound) ::listen(fd_.get(), SOMAXCONN);  // tells others whose it is; nobody is answered
+    taken_ = is_bound || !is_held_by_us();
   }
   bool taken() const { return taken_; }
 
  private:
+  const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+  bool is_held_by_us() const {
+    ucred holder{};
+    socklen_t size = sizeof holder;
+    return fd_ && ::connect(fd_.get(), address(), length_) == 0 &&
+           ::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 && holder.uid == ::geteuid();
+  }
+
   common::Fd fd_;
+  sockaddr_un address_{};
+  socklen_t length_ = 0;
   bool taken_ = false;
 };
 
@@ -50,10 +65,17 @@ std::optional<common::Digest> key_of(std::string_view name) {
   return name.ends_with(".so") ? common::Digest::from_hex(name.substr(0, name.size() - 3)) : std::nullopt;
 }
 
-// An artifact from the future says nothing about its last use (a clock was wrong, here or there): it is not protected,
-// and if it stays it counts as used now, so that it takes its place in the order from now on.
+// What is from the future says nothing about its last use (a clock was wrong, here or there): it is not protected, and
+// if it stays it counts as used now, so that it takes its place in the order from now on.
 bool is_from_the_future(FileTime used, FileTime now) { return used > now + kClockSlack; }
 bool may_go(FileTime used, FileTime now) { return used + kKept <= now || is_from_the_future(used, now); }
+
+// In seconds: a limit of centuries has more nanoseconds than fit.
+bool is_older_than(std::chrono::seconds age, FileTime used, FileTime now) {
+  return std::chrono::floor<std::chrono::seconds>(now - used) >= age;
+}
+
+std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
@@ -65,21 +87,36 @@ Cleaned Cleaner::clean(const CleanLimits& limits) {
   const NodeTurn turn(directories_.store());
   if (!turn.taken()) return cleaned;
   cleaned.done = true;
-  if (!directories_.check_care()) return cleaned;
-  cleaned.stale_temps = remove_stale_temps(limits.dry_run);
-  Shards found = look_into_shards();
+  if (auto checked = directories_.check_care(); !checked) {
+    cleaned.problem = std::move(checked.error());
+    return cleaned;
+  }
+  remove_stale_temps(limits.dry_run, cleaned);
+  Shards found = look_into_shards(cleaned);
   cleaned.done = !stopped_;  // what was seen may not be all
   if (!cleaned.done) return cleaned;
-  cleaned.stale_leases = remove_stale_leases(found.leases, limits.dry_run);
-  cleaned.quarantine_removed = trim_quarantine(limits.dry_run);
+  remove_stale_leases(found.leases, limits.dry_run, cleaned);
+  trim_quarantine(limits.dry_run, cleaned);
   evict(std::move(found.artifacts), limits, cleaned);
   return cleaned;
 }
 
+void Cleaner::trim_quarantine() {
+  Cleaned cleaned;
+  trim_quarantine(false, cleaned);
+}
+
+// False when it is a problem, of which the first is told. What is not there, or no longer, is none.
+bool Cleaner::note(int error, const char* what, const std::string& path, Cleaned& cleaned) {
+  if (error == 0 || error == -ENOENT) return true;
+  if (!cleaned.problem) cleaned.problem = store_error(-error, what, path).error();
+  return false;
+}
+
 // Whatever is gone by the time it is looked at is not there.
-std::vector<Cleaner::Entry> Cleaner::all_in(const std::string& directory) const {
+std::vector<Cleaner::Entry> Cleaner::all_in(const std::string& directory, Cleaned& cleaned) const {
   std::vector<std::string> names;
-  files_.list(directory, names);
+  note(files_.list(directory, names), kNotListed, directory, cleaned);
   std::vector<Entry> entries;
   for (const std::string& name : names) {
     Entry entry{.path = directory};
@@ -89,19 +126,13 @@ std::vector<Cleaner::Entry> Cleaner::all_in(const std::string& directory) const 
   return entries;
 }
 
-std::vector<Cleaner::Entry> Cleaner::files_in(const std::string& directory) const {
-  std::vector<Entry> entries = all_in(directory);
-  std::erase_if(entries, [](const Entry& entry) { return !entry.info.regular; });
-  return entries;
-}
-
-Cleaner::Shards Cleaner::look_into_shards() const {
+Cleaner::Shards Cleaner::look_into_shards(Cleaned& cleaned) const {
   std::vector<std::string> shards;
-  files_.list(directories_.version(), shards);
   Shards found;
+  cleaned.complete = note(files_.list(directories_.version(), shards), kNotListed, directories_.version(), cleaned);
   for (const std::string& shard : shards) {
     if (stopped_) break;
-    if (shard.size() == 2) look_into(shard, found);
+    if (shard.size() == 2) look_into(shard, found, cleaned);
   }
   return found;
 }
@@ -112,19 +143,21 @@ std::string Cleaner::path_of(const Artifact& artifact) const {
   return path;
 }
 
-void Cleaner::look_into(const std::string& shard, Shards& found) const {
-  const std::string directory = directories_.version() + "/" + shard + "/";
+void Cleaner::look_into(const std::string& shard, Shards& found, Cleaned& cleaned) const {
+  const std::string directory = directories_.version() + "/" + shard;
   std::vector<std::string> names;
-  files_.list(directories_.version() + "/" + shard, names);
+  cleaned.complete &= note(files_.list(directory, names), kNotListed, directory, cleaned);
   for (const std::string& name : names) {
     const auto key = key_of(name);
     if (!key && !Leases::is_name(name)) continue;
-    Entry entry{.path = directory + name};
-    if (files_.status(entry.path, entry.info) != 0 || !entry.info.regular) continue;
-    if (key) {
-      found.artifacts.push_back({*key, {shard[0], shard[1]}, entry.info.size, entry.info.used});
-    } else {
+    Entry entry{.path = directory};
+    entry.path.append("/").append(name);
+    if (const int error = files_.status(entry.path, entry.info); error != 0) {
+      cleaned.complete &= note(error, "cannot be looked at", entry.path, cleaned);
+    } else if (!key) {
       found.leases.push_back(std::move(entry));
+    } else if (entry.info.regular) {
+      found.artifacts.push_back({*key, {shard[0], shard[1]}, entry.info.size, entry.info.used});
     }
   }
 }
@@ -132,19 +165,20 @@ void Cleaner::look_into(const std::string& shard, Shards& found) const {
 void Cleaner::evict(std::vector<Artifact> artifacts, const CleanLimits& limits, Cleaned& cleaned) {
   cleaned.entries_left = artifacts.size();
   for (const Artifact& artifact : artifacts) cleaned.bytes_left += artifact.size;
+  // Of few entries one may always stay.
   const auto above = [&cleaned, &limits](double part) {
+    const double entries = std::max(1.0, part * static_cast<double>(limits.entries));
     return (limits.bytes > 0 && static_cast<double>(cleaned.bytes_left) > part * static_cast<double>(limits.bytes)) ||
-           (limits.entries > 0 &&
-            static_cast<double>(cleaned.entries_left) > part * static_cast<double>(limits.entries));
+           (limits.entries > 0 && static_cast<double>(cleaned.entries_left) > entries);
   };
   const FileTime now = files_.now();
   const bool clean = above(1);
-  const auto too_old = [&](FileTime used) { return limits.age > 0s && used + limits.age <= now; };
+  const auto too_old = [&](FileTime used) { return limits.age > 0s && is_older_than(limits.age, used, now); };
   std::ranges::sort(artifacts, {}, &Artifact::used);
   for (const Artifact& artifact : artifacts) {
     if (stopped_) return;
     if (((clean && above(kFull)) || too_old(artifact.used)) && may_go(artifact.used, now)) {
-      const Removal removal = remove_unused(artifact, limits.dry_run);
+      const Removal removal = remove_unused(artifact, limits.dry_run, cleaned);
       if (removal == Removal::kKept) continue;
       // What another cleaner removed is room as well: each must not make it again.
       if (removal == Removal::kRemoved) {
@@ -162,58 +196,72 @@ void Cleaner::evict(std::vector<Artifact> artifacts, const CleanLimits& limits, 
 
 // Somebody may have used it since the scan; between this look and the removal a use can still slip in, which costs a
 // rebuild, never a reader: who has it open keeps it.
-Cleaner::Removal Cleaner::remove_unused(const Artifact& artifact, bool dry_run) {
+Cleaner::Removal Cleaner::remove_unused(const Artifact& artifact, bool dry_run, Cleaned& cleaned) {
   const std::string path = path_of(artifact);
   FileInfo info;
   int error = files_.status(path, info);
   if (error == 0 && info.used != artifact.used) return Removal::kKept;
   if (error == 0 && !dry_run) error = files_.unlink(path);
   if (error == -ENOENT) return Removal::kGone;
+  note(error, kNotRemoved, path, cleaned);
   return error == 0 ? Removal::kRemoved : Removal::kKept;
 }
 
-bool Cleaner::is_stale(const std::optional<common::Owner>& owner, const Entry& entry) const {
+// One that nothing is known of counts from its time; one of the future counts from now.
+bool Cleaner::is_stale(const std::optional<common::Owner>& owner, const Entry& entry, bool dry_run) {
   const auto life = owner ? common::life_of(*owner, self_) : common::Life::kUnknown;
-  const bool old = entry.info.used + kForeignTempLife < files_.now();
-  return life == common::Life::kDead || (life == common::Life::kUnknown && old);
+  if (life != common::Life::kUnknown) return life == common::Life::kDead;
+  const FileTime now = files_.now();
+  if (is_from_the_future(entry.info.used, now) && !dry_run) files_.touch(entry.path);
+  return entry.info.used + kForeignTempLife < now;
 }
 
-std::uint64_t Cleaner::remove_stale_temps(bool dry_run) {
-  std::uint64_t removed = 0;
-  for (const Entry& entry : files_in(directories_.temps())) {
-    const auto owner = common::owner_of(std::string_view(entry.path).substr(entry.path.rfind('/') + 1));
-    if (is_stale(owner, entry) && (dry_run || files_.unlink(entry.path) == 0)) ++removed;
+void Cleaner::remove_stale_temps(bool dry_run, Cleaned& cleaned) {
+  for (const Entry& entry : all_in(directories_.temps(), cleaned)) {
+    if (!entry.info.regular || !is_stale(common::owner_of(name_in(entry.path)), entry, dry_run)) continue;
+    const int error = dry_run ? 0 : files_.unlink(entry.path);
+    note(error, kNotRemoved, entry.path, cleaned);
+    if (error == 0) ++cleaned.stale_temps;
   }
-  return removed;
 }
 
-// Who asks for the key of one takes it over sooner: these are of keys that nobody asks for.
-std::uint64_t Cleaner::remove_stale_leases(const std::vector<Entry>& leases, bool dry_run) {
-  std::uint64_t removed = 0;
+// Who asks for the key of one takes it over sooner: these are of keys that nobody asks for. What cannot be read, and no
+// lease of anybody's, keeps its key without one: it has the time of a foreign temporary file.
+void Cleaner::remove_stale_leases(const std::vector<Entry>& leases, bool dry_run, Cleaned& cleaned) {
   for (const Entry& entry : leases) {
-    const auto text = leases_.read(entry.path);
-    const bool stale = text && is_stale(Leases::holder_of(*text), entry);
-    if (stale && (dry_run || leases_.remove(entry.path, *text))) ++removed;
+    const auto text = entry.info.regular ? leases_.read(entry.path) : std::nullopt;
+    if (!is_stale(text ? Leases::holder_of(*text) : std::nullopt, entry, dry_run)) continue;
+    if (dry_run || (text ? leases_.remove(entry.path, *text) : remove_whatever(entry, cleaned))) ++cleaned.stale_leases;
   }
-  return removed;
 }
 
-// The time of what is there says when it came. Links and the like are there too.
-std::uint64_t Cleaner::trim_quarantine(bool dry_run) {
-  std::vector<Entry> entries = all_in(directories_.quarantine());
+bool Cleaner::remove_whatever(const Entry& entry, Cleaned& cleaned) {
+  const int error = entry.info.regular ? files_.unlink(entry.path) : files_.remove_tree(entry.path);
+  note(error, kNotRemoved, entry.path, cleaned);
+  return error == 0;
+}
+
+// The time of what is there says when it came. Links, directories and the like are there too.
+void Cleaner::trim_quarantine(bool dry_run, Cleaned& cleaned) {
+  const FileTime now = files_.now();
+  std::vector<Entry> entries = all_in(directories_.quarantine(), cleaned);
+  for (Entry& entry : entries) {
+    if (!is_from_the_future(entry.info.used, now)) continue;
+    entry.info.used = now - kQuarantineLife / 2;  // behind what came lately, and not too old
+    if (!dry_run) files_.touch(entry.path);
+  }
   std::ranges::sort(entries, std::ranges::greater(), [](const Entry& entry) { return entry.info.used; });
-  std::uint64_t kept = 0, bytes = 0, removed = 0;
+  std::uint64_t kept = 0, bytes = 0;
   for (const Entry& entry : entries) {
     const bool keep = kept < kQuarantined && bytes + entry.info.size <= kQuarantinedBytes &&
-                      entry.info.used + kQuarantineLife > files_.now();
+                      !is_older_than(kQuarantineLife, entry.info.used, now);
     if (keep) {
       ++kept;
       bytes += entry.info.size;
-    } else if (dry_run || files_.unlink(entry.path) == 0) {
-      ++removed;
+    } else if (dry_run || remove_whatever(entry, cleaned)) {
+      ++cleaned.quarantine_removed;
     }
   }
-  return removed;
 }
 
 }  // namespace jitc::store

@@ -6,10 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 namespace jitc::store {
 namespace {
+
+constexpr time_t kLatest = 7'258'118'400;  // the year 2200: times may be added up without a thought
 
 int result_of(int value) { return value < 0 ? -errno : value; }
 
@@ -49,8 +54,8 @@ class RealFileSystem : public FileSystem {
     struct stat status{};
     if (::lstat(path.c_str(), &status) != 0) return -errno;
     info.size = static_cast<std::uint64_t>(status.st_size);
-    info.used = FileTime(std::chrono::duration_cast<FileTime::duration>(
-        std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+    info.used = FileTime(std::chrono::seconds(std::clamp<time_t>(status.st_mtim.tv_sec, 0, kLatest)) +
+                         std::chrono::nanoseconds(status.st_mtim.tv_nsec));
     info.regular = S_ISREG(status.st_mode);
     return 0;
   }
@@ -70,6 +75,12 @@ class RealFileSystem : public FileSystem {
     const int error = -errno;
     ::closedir(stream);
     return error;
+  }
+
+  int remove_tree(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    return -error.value();
   }
 
   int touch(const std::string& path) override {

@@ -16,7 +16,7 @@ using FileTime = std::chrono::system_clock::time_point;
 
 struct FileInfo {
   std::uint64_t size = 0;
-  FileTime used;  // modification time: a use sets it
+  FileTime used;  // modification time, from 1970 on and not beyond 2200: a use sets it
   bool regular = false;
 };
 
@@ -40,7 +40,8 @@ class FileSystem {
   virtual int chmod(const std::string& path, mode_t mode) = 0;
   virtual int status(const std::string& path, FileInfo& info) = 0;                      // of a link itself
   virtual int list(const std::string& directory, std::vector<std::string>& names) = 0;  // follows no link to it
-  virtual int touch(const std::string& path) = 0;                                       // used now
+  virtual int remove_tree(const std::string& path) = 0;  // whatever it is; in several calls, following no link
+  virtual int touch(const std::string& path) = 0;        // used now
   virtual FileTime now() = 0;
 };
 

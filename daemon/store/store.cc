@@ -60,6 +60,7 @@ Result<std::unique_ptr<Store>> Store::open(Options options, FileSystem& files) {
   layers.push_back({options.directory, trust_of(options)});
   std::unique_ptr<Store> store(new Store(std::move(options), std::move(layers), files));
   store->refused_layers_ = std::move(refused);
+  if (!store->options_.make) return store;
   if (auto made = store->directories_.make(); !made && made.error().kind == ErrorKind::kRefused) {
     return std::unexpected(made.error());
   }
@@ -150,8 +151,10 @@ Cleaned Store::clean(bool dry_run) {
   held_up_ = cleaned.held_up;
   evicted_ += cleaned.evicted;
   stale_temps_ += cleaned.stale_temps;
-  bytes_ = cleaned.bytes_left;
-  entries_ = cleaned.entries_left;
+  if (cleaned.complete) {
+    bytes_ = cleaned.bytes_left;
+    entries_ = cleaned.entries_left;
+  }
   publishes_since_scan_ = 0;
   return cleaned;
 }

@@ -38,6 +38,7 @@ struct Options {
   std::chrono::seconds max_age{0};                    // since the last use; 0: no limit
   mode_t mode = 0600;                                 // of entries; directories get the matching search bits
   bool allow_shared = false;                          // a group's store: others may write it, and are believed
+  bool make = true;                                   // its directories; false: to look only
 };
 
 struct Counters {

@@ -80,6 +80,9 @@ class FaultyFileSystem : public store::FileSystem {
   int list(const std::string& directory, std::vector<std::string>& names) override {
     return apply("list", [&] { return real_.list(directory, names); });
   }
+  int remove_tree(const std::string& path) override {
+    return apply("remove_tree", [&] { return real_.remove_tree(path); });
+  }
   int touch(const std::string& path) override {
     return apply("touch", [&] { return real_.touch(path); });
   }
