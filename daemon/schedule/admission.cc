@@ -152,7 +152,8 @@ void Scheduler::State::start(Time now, Flight& flight, const std::string& client
   alone_runs = demand.alone;
   counters.reserved_bytes += demand.limit;
   counters.running_peak = std::max(counters.running_peak, ++counters.running);
-  if (!limits.leases || flight.claimed || flight.first.no_cache) return begin(now, flight, actions);
+  if (!limits.leases || flight.first.no_cache || flight.turned_away >= kMostTurnedAway)
+    return begin(now, flight, actions);
   flight.phase = Phase::kClaiming;
   actions.push_back(Claim{flight.id, flight.first.key});
 }

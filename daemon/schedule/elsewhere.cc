@@ -32,7 +32,6 @@ Actions Scheduler::claimed(Time now, FlightId id, ClaimOutcome outcome) {
   }
   Flight* flight = state_->find(id, Phase::kClaiming);
   if (!flight) return actions;
-  flight->claimed = true;
   if (outcome == ClaimOutcome::kOurs && !flight->grace_end) {
     state_->begin(now, *flight, actions);
     return actions;
@@ -40,12 +39,15 @@ Actions Scheduler::claimed(Time now, FlightId id, ClaimOutcome outcome) {
   state_->give_back(*flight);
   switch (outcome) {
     case ClaimOutcome::kOurs:  // all who waited have gone meanwhile
+      actions.push_back(Unclaim{id});
       state_->enqueue(*flight, true);
       break;
     case ClaimOutcome::kElsewhere:
+      ++flight->turned_away;
       state_->wait_elsewhere(*flight);
       break;
     case ClaimOutcome::kOver:
+      ++flight->turned_away;
       state_->look_again(*flight, actions);
       break;
   }

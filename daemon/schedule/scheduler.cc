@@ -204,7 +204,7 @@ void Scheduler::State::retry_for_memory(Flight& flight) {
 }
 
 // It had its turn: back to the front of its clients' lines.
-void Scheduler::State::retry(Flight& flight, const CompileOutcome& outcome) {
+void Scheduler::State::retry(Flight& flight, const CompileOutcome& outcome, Actions& actions) {
   ++counters.retries;
   if (outcome.kind == CompileOutcome::Kind::kOutOfMemory) {
     retry_for_memory(flight);
@@ -219,6 +219,7 @@ void Scheduler::State::retry(Flight& flight, const CompileOutcome& outcome) {
     flight.rungs.emplace_back(flight.suspect ? "the worker was lost again: tried alone"
                                              : "the worker was lost: tried again");
   }
+  if (limits.leases) actions.push_back(Unclaim{flight.id});
   enqueue(flight, true);
 }
 
@@ -347,7 +348,7 @@ Actions Scheduler::look_up_done(Time now, FlightId id, bool hit) {
       return actions;
     }
   }
-  if (flight->claimed) {
+  if (flight->turned_away > 0) {
     state_->enqueue(*flight, true);  // it was accepted, and had its turn
   } else {
     state_->enqueue_or_refuse(*flight, actions);
@@ -380,7 +381,7 @@ Actions Scheduler::compile_done(Time now, FlightId id, const CompileOutcome& out
       state_->counters.degraded += flight->degraded.empty() ? 0 : 1;
       actions.push_back(Publish{id, flight->degraded});
     } else if (state_->may_retry(*flight, outcome.kind)) {
-      state_->retry(*flight, outcome);
+      state_->retry(*flight, outcome, actions);
     } else {
       const bool lasting = !outcome.outside;
       state_->fail(now, *flight, state_->final_error(*flight, outcome), lasting, actions);

@@ -6,15 +6,16 @@
 //   publish_done
 //   -> Answer to every waiter.
 // Where a store is shared (Limits::leases) a flight has its slot and memory and is about to start when Claim asks
-// whether another node compiles its key. If so it gives them back and waits, once: after that it is looked up, and
-// compiled here if the other node has left no artifact.
-// The ladder of one that ran out of memory: again, alone, with the whole budget, unless it had that already; then,
-// unless the flags are exact or it would not help, the same once more at the optimisation level that needs the least
-// memory (level_with_less_memory). What that makes is answered, and not kept under the key, whose flags it does not
-// have. Then Answer with the error. One whose compiler crashes, or whose worker dies, is tried `crash_tries` times; if
-// others ran beside it when the worker died, once more and alone, so that one source that kills workers is found out
-// and the others are not blamed. One that was ended by a limit around it (the node, the job) is tried again alone; that
-// failure is not remembered.
+// whether another node compiles its key. If so it gives them back and waits; after that it is looked up, and stands in
+// front of the queue if the other node has left no artifact. What stands in the queue has no claim (Unclaim): each
+// start asks anew, until one was answered kMostTurnedAway times that another node was there before; then it is compiled
+// here, whatever others do. The ladder of one that ran out of memory: again, alone, with the whole budget, unless it
+// had that already; then, unless the flags are exact or it would not help, the same once more at the optimisation level
+// that needs the least memory (level_with_less_memory). What that makes is answered, and not kept under the key, whose
+// flags it does not have. Then Answer with the error. One whose compiler crashes, or whose worker dies, is tried
+// `crash_tries` times; if others ran beside it when the worker died, once more and alone, so that one source that kills
+// workers is found out and the others are not blamed. One that was ended by a limit around it (the node, the job) is
+// tried again alone; that failure is not remembered.
 //
 // Admission: a flight starts when a slot is free and the limit it will have (MemoryModel) fits what is left of the
 // budget. Clients take turns, first come first served within one; those somebody waits for come before prefetches. A
@@ -46,6 +47,9 @@ using Seconds = std::chrono::duration<double>;
 using FlightId = std::uint64_t;
 using WaiterId = std::uint64_t;
 inline constexpr FlightId kNoFlight = 0;
+// Answers to Claim that another node was there before. Nodes that fail to compile it, or an entry that cannot be read,
+// must not hold a flight up without end.
+inline constexpr std::uint32_t kMostTurnedAway = 2;
 
 struct Limits {
   std::uint32_t slots = 1;              // concurrent compiles
@@ -57,7 +61,7 @@ struct Limits {
   Seconds ageing{5};              // after so long a flight that does not fit may no longer be passed by small ones
   std::uint32_t crash_tries = 2;  // starts of one flight before a crash is answered
   bool pressure = false;          // memory pressure: start nothing new while something runs
-  bool leases = false;            // ask before a first start if another node compiles it
+  bool leases = false;            // ask before a start if another node compiles it
 };
 
 // What a submit says. `key` decides merging; the rest is the first waiter's.
@@ -80,6 +84,9 @@ struct LookUp {
 struct Claim {  // does another node compile it? Answered by claimed()
   FlightId flight;
   common::Digest key;
+};
+struct Unclaim {  // it is not about to start any more: what claimed() has called ours is to be given up
+  FlightId flight;
 };
 struct Compile {
   FlightId flight;
@@ -108,13 +115,13 @@ struct Answer {
 struct Forget {  // the flight is over: whatever the caller keeps for it (source, bytes) can go
   FlightId flight;
 };
-using Action = std::variant<LookUp, Claim, Compile, StopCompile, Publish, Answer, Forget>;
+using Action = std::variant<LookUp, Claim, Unclaim, Compile, StopCompile, Publish, Answer, Forget>;
 using Actions = std::vector<Action>;
 
 // requests: submits. hits: look-ups that found it. merged: waiters that joined a flight. compiles_started: Compile
 // actions. compiles_failed, out_of_memory: flights that ended so. retries: further attempts, of which each rung counts
 // its own. degraded: compiles that are done otherwise than asked. cancelled: flights that were ended for want of
-// waiters or by cancel(). elsewhere: flights that waited for another node. failures_remembered: requests answered by an
+// waiters or by cancel(). elsewhere: waits for another node. failures_remembered: requests answered by an
 // earlier failure. looked_at: flights of the queue that were asked whether they fit. reserved_bytes: the sum of the
 // limits of what runs.
 struct Counters {
@@ -148,8 +155,8 @@ struct CompileOutcome {
   bool outside = false;
 };
 
-// kOurs: compile it here. kElsewhere: another node does; a kOver follows. kOver: it may be in the store by now, or the
-// other node has ended.
+// kOurs: compile it here; others know of it until Unclaim, StopCompile or Forget. kElsewhere: another node does; a
+// kOver follows. kOver: it may be in the store by now, or the other node has ended.
 enum class ClaimOutcome { kOurs, kElsewhere, kOver };
 
 class Scheduler {

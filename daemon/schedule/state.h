@@ -46,7 +46,7 @@ struct Flight {
   std::vector<std::string> rungs;
   Features features = first.features;  // the scan's, then the parse's; the level it is compiled at
   Time started;
-  bool claimed = false;  // Claim is answered, and not asked again
+  std::uint32_t turned_away = 0;  // answers to Claim that it was not the first to ask
   std::uint32_t attempt = 0;
   std::uint32_t out_of_memory = 0;  // attempts that ended so
   std::uint64_t needed_bytes = 0;   // at least, as these met it
@@ -153,7 +153,7 @@ struct Scheduler::State {
   std::optional<int> level_to_lower_to(const Flight& flight) const;
   bool may_retry(const Flight& flight, CompileOutcome::Kind kind) const;
   void retry_for_memory(Flight& flight);
-  void retry(Flight& flight, const CompileOutcome& outcome);
+  void retry(Flight& flight, const CompileOutcome& outcome, Actions& actions);
   void fail(Time now, Flight& flight, common::Error error, bool lasting, Actions& actions);
   common::Error final_error(const Flight& flight, const CompileOutcome& outcome) const;
   FlightView view(const Flight& flight) const;

@@ -22,11 +22,11 @@ Claims::Claims(asio::io_context& state, store::Leases& leases, Tell tell, Patien
     : state_(state), leases_(leases), tell_(std::move(tell)), patience_(patience), timer_(state) {}
 
 void Claims::claim(FlightId flight, const common::Digest& key) {
-  entries_[flight] = {.key = key, .text = {}, .pace = kTick};
+  entries_[flight] = {.key = key, .number = ++claims_, .text = {}, .pace = kTick};
   if (is_stuck()) {
     asio::post(state_, [this, flight] { settle(flight, ClaimOutcome::kOurs); });
   } else {
-    ask(flight, key, {});
+    ask(flight, entries_.at(flight), {});
   }
   arm();
 }
@@ -63,30 +63,37 @@ void Claims::call(Work work, Then then) {
 bool Claims::is_stuck() const { return calls_ > 0 && Clock::now() - moved_ > patience_.with_store; }
 
 // `silent_text`: what the lease has said for too long; it is taken over if it says so still.
-void Claims::ask(FlightId flight, const common::Digest& key, std::optional<std::string> silent_text) {
+void Claims::ask(FlightId flight, const Entry& entry, std::optional<std::string> silent_text) {
   const bool was_silent = silent_text.has_value();
   call(
-      [this, key, text = std::move(silent_text)] {
+      [this, key = entry.key, text = std::move(silent_text)] {
         if (ended_) return Claim{};
         return text ? leases_.take_over(key, *text) : leases_.claim(key);
       },
-      [this, flight, key, was_silent](Claim claim) { answered(flight, key, std::move(claim), was_silent); });
+      [this, flight, key = entry.key, number = entry.number, was_silent](Claim claim) {
+        const auto found = entries_.find(flight);
+        if (found != entries_.end() && found->second.number == number) {
+          answered(flight, std::move(claim), was_silent);
+        } else if (claim.kind == Claim::Kind::kOurs) {  // dropped, or compiled without, meanwhile
+          release(key, claim.text);
+        }
+      });
 }
 
-void Claims::answered(FlightId flight, const common::Digest& key, Claim claim, bool was_silent) {
-  const auto found = entries_.find(flight);
-  if (found == entries_.end()) {  // dropped, or compiled without, meanwhile
-    if (claim.kind == Claim::Kind::kOurs) release(key, claim.text);
-    return;
-  }
-  Entry& entry = found->second;
+void Claims::answered(FlightId flight, Claim claim, bool was_silent) {
+  Entry& entry = entries_.at(flight);
   const bool is_first = entry.state == Entry::State::kAsked;
   entry.looking = false;
   switch (claim.kind) {
     case Claim::Kind::kOurs:
+      // Its slot was given back: whoever can start it first, here or elsewhere, makes the lease anew.
+      if (!is_first) {
+        release(entry.key, claim.text);
+        return settle(flight, ClaimOutcome::kOver);
+      }
       entry.state = Entry::State::kHeld;
       entry.text = std::move(claim.text);
-      return tell_(flight, is_first ? ClaimOutcome::kOurs : ClaimOutcome::kOver);
+      return tell_(flight, ClaimOutcome::kOurs);
     case Claim::Kind::kTheirs: {
       const bool is_same = claim.text == entry.text;
       if (is_same && was_silent) return settle(flight, ClaimOutcome::kOver);  // it cannot be removed
@@ -155,14 +162,14 @@ void Claims::look(FlightId flight, Entry& entry) {
   entry.looking = true;
   entry.waited = {};
   entry.pace = std::min<Duration>(2 * entry.pace, kSlowestPace);
-  ask(flight, entry.key, entry.silent >= patience_.with_holder ? std::optional(entry.text) : std::nullopt);
+  ask(flight, entry, entry.silent >= patience_.with_holder ? std::optional(entry.text) : std::nullopt);
 }
 
 void Claims::beat() {
   if (beating_) return;  // the last ones are under way still
   std::vector<Beat> beats;
-  for (auto& [flight, entry] : entries_) {
-    if (entry.state == Entry::State::kHeld) beats.push_back({flight, entry.key, entry.text, ++entry.beats});
+  for (auto& [_, entry] : entries_) {
+    if (entry.state == Entry::State::kHeld) beats.push_back({entry.key, entry.text, ++entry.beats});
   }
   since_beat_ = {};
   if (beats.empty()) return;
@@ -174,7 +181,9 @@ void Claims::beat() {
       },
       [this](const std::vector<Beat>& lost) {
         beating_ = false;
-        for (const Beat& one : lost) entries_.erase(one.flight);  // compiled without from now on
+        for (const Beat& one : lost) {  // compiled without from now on
+          std::erase_if(entries_, [&one](const auto& entry) { return entry.second.text == one.holder; });
+        }
       });
 }
 

@@ -29,11 +29,12 @@ class Claims {
     Duration with_store = std::chrono::seconds(1);    // that answers no call: compiled without lease then
   };
 
-  // `tell` hears of each claim, later: kOurs, kOver, or kElsewhere and later kOver.
+  // `tell` hears of each claim, later: kOurs, with a lease wherever one can be made, kOver, or kElsewhere and later
+  // kOver; with these there is none.
   Claims(asio::io_context& state, store::Leases& leases, Tell tell, Patience patience);
 
   void claim(FlightId flight, const common::Digest& key);
-  // It is compiled, or no longer to be. Its lease goes; `tell` hears of it no more.
+  // It is compiled, no longer to be, or back in the queue. Its lease goes; `tell` hears of it no more.
   void drop(FlightId flight);
   void end();   // drops all; no lease is made any more
   void join();  // after end(): until the last one has gone
@@ -42,6 +43,7 @@ class Claims {
   using Clock = std::chrono::steady_clock;
   struct Entry {
     common::Digest key;
+    std::uint64_t number = 0;  // of the claim: a flight may be dropped and claimed anew while a call is under way
     enum class State { kAsked, kElsewhere, kHeld } state = State::kAsked;
     std::string text;   // kHeld: the holder; kElsewhere: what their lease says
     Duration silent{};  // kElsewhere: since that changed
@@ -51,7 +53,6 @@ class Claims {
     std::uint64_t beats = 0;  // kHeld
   };
   struct Beat {
-    FlightId flight;
     common::Digest key;
     std::string holder;
     std::uint64_t beats;
@@ -60,8 +61,8 @@ class Claims {
   template <class Work, class Then>
   void call(Work work, Then then);
   bool is_stuck() const;
-  void ask(FlightId flight, const common::Digest& key, std::optional<std::string> silent_text);
-  void answered(FlightId flight, const common::Digest& key, store::Claim claim, bool was_silent);
+  void ask(FlightId flight, const Entry& entry, std::optional<std::string> silent_text);
+  void answered(FlightId flight, store::Claim claim, bool was_silent);
   void settle(FlightId flight, schedule::ClaimOutcome outcome);
   void release(const common::Digest& key, const std::string& holder);
   void arm();
@@ -74,6 +75,7 @@ class Claims {
   const Tell tell_;
   const Patience patience_;
   std::unordered_map<FlightId, Entry> entries_;
+  std::uint64_t claims_ = 0;  // so far
   unsigned calls_ = 0;        // under way, or waiting for the thread
   Clock::time_point moved_;   // when the thread last began or ended one
   Clock::time_point ticked_;  // armed or ticked last

@@ -135,6 +135,7 @@ class Engine {
   void carry_out(schedule::Actions actions);
   void run(schedule::LookUp& action);
   void run(schedule::Claim& action);
+  void run(schedule::Unclaim& action);
   void run(schedule::Compile& action);
   void run(schedule::StopCompile& action);
   void run(schedule::Publish& action);

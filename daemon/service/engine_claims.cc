@@ -10,6 +10,8 @@ void Engine::run(schedule::Claim& action) {
   if (flights_.contains(action.flight)) claims_.claim(action.flight, action.key);
 }
 
+void Engine::run(schedule::Unclaim& action) { claims_.drop(action.flight); }
+
 void Engine::claimed(FlightId id, ClaimOutcome outcome) {
   const auto entry = flights_.find(id);
   if (entry == flights_.end()) return;

@@ -60,6 +60,7 @@ void Engine::leave_capsule(FlightId id, Failure failure, schedule::Actions& acti
   }
   auto timer = std::make_shared<asio::steady_timer>(state_, kPatience);
   held_answers_[id] = std::move(held);
+  claims_.drop(id);  // other nodes do not wait for the capsule
   timer->async_wait([this, id](const boost::system::error_code& error) {
     if (!error) release_answers(id);
   });

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -181,6 +182,29 @@ TEST_F(Nodes, WhoWaitsForTheOtherCanCancelLeaveAndDrain) {
   EXPECT_TRUE(waiting.finished().has_artifact());
   EXPECT_EQ(second_->wait(), 0);
   EXPECT_TRUE(compiling.finished().has_artifact());
+  EXPECT_EQ(first_->stats().at("compiles_started"), 1U);
+}
+
+// The one waits for a lease that goes without an artifact, and has no slot by then: the other, which has one, compiles.
+TEST_F(Nodes, WhatWaitsInTheQueueHoldsUpNobodyElse) {
+  const std::string wanted = "double h(double x) { return x; }\n";
+  const std::filesystem::path artifact = compile(*second_->stub(), request_for(wanted)).finished().artifact().path();
+  start(second_);  // with the one before its lease has gone
+  ASSERT_TRUE(std::filesystem::remove(artifact));
+  const auto lease = std::filesystem::path(artifact).replace_extension(".lease");
+  std::ofstream(lease) << "somebody else 0\n";
+  Call waiting(*first_, wanted);
+  ASSERT_TRUE(waiting.is_elsewhere());
+  Call compiling(*first_, source_);
+  ASSERT_TRUE(compiling.is_started());
+  ASSERT_TRUE(std::filesystem::remove(lease));
+  ASSERT_TRUE(waiting.read_until([](const auto& event) { return event.has_queued(); }));
+  Call other(*second_, wanted);
+  EXPECT_FALSE(other.finished().artifact().hit());
+  EXPECT_EQ(second_->stats().at("compiles_started"), 1U);
+  gate_.release();
+  EXPECT_TRUE(compiling.finished().has_artifact());
+  EXPECT_TRUE(waiting.finished().artifact().hit());
   EXPECT_EQ(first_->stats().at("compiles_started"), 1U);
 }
 

@@ -198,6 +198,8 @@ void ScheduleSimulation::claimed(FlightId id) {
   const auto outcome = dice == 0   ? schedule::ClaimOutcome::kOver
                        : dice == 1 ? schedule::ClaimOutcome::kElsewhere
                                    : schedule::ClaimOutcome::kOurs;
+  flight.has_claim = outcome == schedule::ClaimOutcome::kOurs;
+  flight.turned_away += flight.has_claim ? 0 : 1;
   if (outcome == schedule::ClaimOutcome::kElsewhere) {
     ++seen_.elsewhere;
     flight.phase = Phase::kElsewhere;
@@ -224,7 +226,9 @@ void ScheduleSimulation::elsewhere_over(FlightId id) {
 
 void ScheduleSimulation::compiled(FlightId id, std::uint64_t run) {
   const auto entry = flights_.find(id);
-  if (entry == flights_.end() || entry->second.run != run || !running_.contains(id)) return;  // lost meanwhile
+  if (entry == flights_.end() || entry->second.run != run || entry->second.phase == Phase::kClaiming ||
+      !running_.contains(id))
+    return;  // lost meanwhile
   if (entry->second.outcome.kind == Kind::kWorkerLost && entry->second.phase == Phase::kRunning) return lose_worker();
   running_.erase(id);
   Flight& flight = entry->second;
@@ -310,18 +314,21 @@ void ScheduleSimulation::take_place(FlightId id, Flight& flight, std::uint64_t l
 
 void ScheduleSimulation::on(const schedule::Claim& action) {
   Flight& flight = flights_.at(action.flight);
-  require(leases_ && !flight.submission.no_cache && !flight.claimed, "what is to be published is claimed, once");
-  flight.claimed = true;
+  require(leases_ && !flight.submission.no_cache && !flight.has_claim, "what is to be published is claimed");
+  require(flight.turned_away < schedule::kMostTurnedAway, "claims are bounded");
   take_place(action.flight, flight, scheduler_.view(action.flight).value_or(FlightView{}).limit_bytes,
              scheduler_.alone_runs());
   flight.phase = Phase::kClaiming;
   after(between(0.0001, 0.002), What::kClaimed, action.flight);
 }
 
+void ScheduleSimulation::on(const schedule::Unclaim& action) { flights_.at(action.flight).has_claim = false; }
+
 void ScheduleSimulation::on(const schedule::Compile& action) {
   Flight& flight = flights_.at(action.flight);
   if (flight.phase != Phase::kClaiming) take_place(action.flight, flight, action.limit_bytes, action.alone);
-  require(!leases_ || flight.claimed || flight.submission.no_cache, "nothing is compiled that was not claimed");
+  require(!leases_ || flight.has_claim || flight.submission.no_cache || flight.turned_away == schedule::kMostTurnedAway,
+          "nothing is compiled that was not claimed");
   require(flight.limit_bytes == action.limit_bytes && flight.alone == action.alone, "it starts with what it claimed");
   require(!flight.waiters.empty(), "nothing starts that nobody waits for");
   require(action.attempt == ++flight.attempt, "attempts are counted");
@@ -406,6 +413,7 @@ void ScheduleSimulation::put_in_queue(FlightId id) {
   const auto entry = flights_.find(id);
   if (entry == flights_.end() || scheduler_.phase_of(id) != FlightView::Phase::kQueued) return;
   Flight& flight = entry->second;
+  require(!flight.has_claim, "what waits holds up no other node");
   if (flight.order == 0) flight.order = queue_order_++;
   flight.phase = Phase::kQueued;
   update_queue(id, flight);

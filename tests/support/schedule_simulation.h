@@ -69,7 +69,8 @@ class ScheduleSimulation {
     std::uint64_t limit_bytes = 0;
     bool alone = false;
     bool degraded = false;
-    bool claimed = false;
+    bool has_claim = false;
+    std::uint32_t turned_away = 0;
     bool hit_from_outside = false;       // the start before ended so
     schedule::CompileOutcome outcome{};  // of the start that runs
   };
@@ -96,6 +97,7 @@ class ScheduleSimulation {
   void take(const schedule::Actions& actions);
   void on(const schedule::LookUp& action);
   void on(const schedule::Claim& action);
+  void on(const schedule::Unclaim& action);
   void on(const schedule::Compile& action);
   void on(const schedule::StopCompile& action);
   void on(const schedule::Publish& action);

@@ -143,7 +143,7 @@ class SchedulerDriver {
   schedule::Scheduler scheduler;
   schedule::Time now{std::chrono::hours(1)};
   schedule::WaiterId next_waiter = 1;
-  std::vector<schedule::FlightId> look_ups, claims, publishing, stopped, forgotten;
+  std::vector<schedule::FlightId> look_ups, claims, unclaimed, publishing, stopped, forgotten;
   std::map<schedule::FlightId, schedule::Compile> running;  // started, not yet reported
   std::vector<schedule::Compile> started;                   // all starts, in order
   std::map<schedule::WaiterId, schedule::Answer> answers;
@@ -152,6 +152,7 @@ class SchedulerDriver {
  private:
   void on(const schedule::LookUp& action) { look_ups.push_back(action.flight); }
   void on(const schedule::Claim& action) { claims.push_back(action.flight); }
+  void on(const schedule::Unclaim& action) { unclaimed.push_back(action.flight); }
   void on(const schedule::Compile& action) {
     EXPECT_FALSE(running.contains(action.flight)) << "started while it ran";
     running.emplace(action.flight, action);

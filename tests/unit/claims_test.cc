@@ -96,14 +96,34 @@ TEST_F(ClaimsTest, WhatAnotherCompilesIsOverWhenItIsPublished) {
   EXPECT_THAT(lease(), StartsWith(theirs.text));  // it is still there, and theirs
 }
 
-TEST_F(ClaimsTest, WhenAnotherHasGivenUpTheLeaseIsOurs) {
+// Whoever has a slot first makes the next one.
+TEST_F(ClaimsTest, WhenAnotherHasGivenUpNobodyHasTheLease) {
   const Claim theirs = other_->leases().claim(key_);
   claims_->claim(1, key_);
   run_until_told(1);
   other_->leases().release(key_, theirs.text);
   run_until_told(1, 2);
   EXPECT_THAT(told_[1], ElementsAre(ClaimOutcome::kElsewhere, ClaimOutcome::kOver));
+  run_until([&] { return lease().empty(); });
+  claims_->claim(1, key_);
+  run_until_told(1, 3);
+  EXPECT_EQ(told_[1].back(), ClaimOutcome::kOurs);
   EXPECT_EQ(other_->leases().claim(key_).kind, Claim::Kind::kTheirs);
+}
+
+// The calls of the first claim are under way still when the second one is made.
+TEST_F(ClaimsTest, OneThatIsDroppedAndClaimedAnewIsAnsweredOnce) {
+  claims_->claim(1, key_);
+  claims_->drop(1);
+  claims_->claim(1, key_);
+  run_until_told(1);
+  EXPECT_THAT(told_[1], ElementsAre(ClaimOutcome::kOurs));
+  claims_->claim(2, key_of(2));
+  run_until_told(2);
+  run_until([&] { return !lease().empty(); });
+  EXPECT_THAT(told_[1], ElementsAre(ClaimOutcome::kOurs));
+  claims_->drop(1);
+  run_until([&] { return lease().empty(); });
 }
 
 TEST_F(ClaimsTest, WhatIsPublishedAlreadyIsOver) {
@@ -121,7 +141,7 @@ TEST_F(ClaimsTest, OneThatIsSilentForTooLongIsTakenOver) {
   run_until_told(1, 2);
   EXPECT_THAT(told_[1], ElementsAre(ClaimOutcome::kElsewhere, ClaimOutcome::kOver));
   EXPECT_FALSE(other_->leases().beat(key_, theirs.text, 1));
-  EXPECT_FALSE(lease().empty());
+  run_until([&] { return lease().empty(); });
 }
 
 TEST_F(ClaimsTest, OneThatIsSilentAndCannotBeRemovedIsOverToo) {

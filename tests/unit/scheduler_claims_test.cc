@@ -89,8 +89,9 @@ TEST(Claims, WithoutAnArtifactItIsCompiledHereBeforeWhatCameLater) {
   driver.miss(flight);
   EXPECT_EQ(driver.view(flight).place, 1U);
   driver.finish(driver.flight_of(running));
+  ASSERT_EQ(driver.claims.back(), flight) << "it held none while it stood in the queue";
+  driver.claimed(flight, ClaimOutcome::kOurs);
   ASSERT_TRUE(driver.running.contains(flight));
-  EXPECT_THAT(driver.claims, IsEmpty());
   driver.finish(flight);
   EXPECT_EQ(driver.answer(waiter).kind, Answer::Kind::kDone);
 }
@@ -105,17 +106,53 @@ TEST(Claims, WhatWasPublishedWhileItStoodInTheQueueIsLookedUpAgain) {
   EXPECT_EQ(driver.answer(waiter).kind, Answer::Kind::kHit);
 }
 
-// An entry that is there and cannot be read: a second claim would say the same, without end.
-TEST(Claims, AreAskedForOnceOnly) {
+// An entry that is there and cannot be read says the same each time, and other nodes may fail one after the other.
+TEST(Claims, AreNotAskedForWithoutEnd) {
+  for (const ClaimOutcome outcome : {ClaimOutcome::kOver, ClaimOutcome::kElsewhere}) {
+    SchedulerDriver driver(sharing(1));
+    const FlightId flight = driver.flight_of(driver.enqueue(of(1)));
+    for (std::uint32_t i = 0; i < kMostTurnedAway; ++i) {
+      ASSERT_THAT(driver.claims, ElementsAre(flight));
+      driver.claimed(flight, outcome);
+      if (outcome == ClaimOutcome::kElsewhere) driver.claimed(flight, ClaimOutcome::kOver);
+      driver.miss(flight);
+    }
+    EXPECT_TRUE(driver.running.contains(flight));
+    driver.end(flight, Kind::kCrashed);
+    EXPECT_TRUE(driver.running.contains(flight));
+    EXPECT_THAT(driver.claims, IsEmpty());
+  }
+}
+
+// Another node began it while this one had no slot for it.
+TEST(Claims, AreAskedForAgainAfterTheQueueAndItsCompileIsWaitedFor) {
   SchedulerDriver driver(sharing(1));
-  const WaiterId waiter = driver.enqueue(of(1));
+  const WaiterId waiter = elsewhere(driver, 1);
   const FlightId flight = driver.flight_of(waiter);
   driver.claimed(flight, ClaimOutcome::kOver);
   driver.miss(flight);
-  EXPECT_TRUE(driver.running.contains(flight));
-  driver.end(flight, Kind::kCrashed);
-  EXPECT_TRUE(driver.running.contains(flight));
-  EXPECT_THAT(driver.claims, IsEmpty());
+  driver.claimed(flight, ClaimOutcome::kElsewhere);
+  EXPECT_EQ(driver.view(flight).phase, Phase::kElsewhere);
+  EXPECT_EQ(driver.counters().running, 0U);
+  driver.claimed(flight, ClaimOutcome::kOver);
+  driver.hit(flight);
+  EXPECT_EQ(driver.answer(waiter).kind, Answer::Kind::kHit);
+  EXPECT_EQ(driver.counters().compiles_started, 0U);
+}
+
+TEST(Claims, AreGivenUpOnTheWayBackToTheQueue) {
+  SchedulerDriver driver(sharing(1, limit_of(of(1))));
+  const FlightId flight = driver.flight_of(driver.enqueue(of(1)));
+  std::size_t given_up = 0;
+  for (const Kind kind : {Kind::kCrashed, Kind::kOutOfMemory}) {
+    ASSERT_THAT(driver.claims, ElementsAre(flight));
+    driver.claimed(flight, ClaimOutcome::kOurs);
+    ASSERT_TRUE(driver.running.contains(flight));
+    EXPECT_EQ(driver.unclaimed.size(), given_up);
+    driver.end(flight, kind);
+    EXPECT_EQ(driver.unclaimed.size(), ++given_up);
+  }
+  EXPECT_THAT(driver.claims, ElementsAre(flight));
 }
 
 TEST(Claims, AreForWhatWillBePublished) {
@@ -162,7 +199,10 @@ TEST(Claims, NothingStartsThatNobodyWaitsFor) {
   driver.claimed(flight, ClaimOutcome::kOurs);
   EXPECT_THAT(driver.started, IsEmpty());
   EXPECT_EQ(driver.counters().running, 0U);
+  EXPECT_THAT(driver.unclaimed, ElementsAre(flight));
   driver.submit(of(1));
+  ASSERT_THAT(driver.claims, ElementsAre(flight));
+  driver.claimed(flight, ClaimOutcome::kOurs);
   EXPECT_TRUE(driver.running.contains(flight));
 }
 
@@ -173,6 +213,7 @@ TEST(Claims, ADrainFinishesWhatWaitsForAnotherNode) {
   driver.take(driver.scheduler.drain(driver.now));
   driver.claimed(flight, ClaimOutcome::kOver);
   driver.miss(flight);
+  driver.claimed(flight, ClaimOutcome::kOurs);
   driver.finish(flight);
   EXPECT_EQ(driver.answer(waiter).kind, Answer::Kind::kDone);
   EXPECT_TRUE(driver.scheduler.idle());
