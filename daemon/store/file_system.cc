@@ -89,7 +89,15 @@ class RealFileSystem : public FileSystem {
   FileTime now() override { return std::chrono::system_clock::now(); }
 };
 
+// Does the file system make no links? Some say so for every file (FAT, some FUSE), some for a few of them.
+bool links_refused(int error) { return error == -EPERM || error == -ENOTSUP || error == -EMLINK || error == -ENOSYS; }
+
 }  // namespace
+
+int FileSystem::link_or_rename(const std::string& from, const std::string& to) {
+  const int error = link(from, to);
+  return links_refused(error) ? rename_no_replace(from, to) : error;
+}
 
 FileSystem& real_file_system() {
   static RealFileSystem file_system;

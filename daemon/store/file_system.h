@@ -20,8 +20,9 @@ struct FileInfo {
   bool regular = false;
 };
 
-// Every function returns 0 (`open` a descriptor, `write` and `read` a number of bytes), or -errno. Each is one system
-// call, so that each place where a publish can be interrupted is one call here. Safe to use from several threads.
+// Every virtual function returns 0 (`open` a descriptor, `write` and `read` a number of bytes), or -errno. Each is one
+// system call, so that each place where a publish can be interrupted is one call here. Safe to use from several
+// threads.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -43,6 +44,10 @@ class FileSystem {
   virtual int remove_tree(const std::string& path) = 0;  // whatever it is; in several calls, following no link
   virtual int touch(const std::string& path) = 0;        // used now
   virtual FileTime now() = 0;
+
+  // Gives the file this name if nothing has it: by a link, and `from` stays, or where there are no links by a rename
+  // that replaces nothing. Without either there is no way that could not overwrite what somebody has mapped.
+  int link_or_rename(const std::string& from, const std::string& to);
 };
 
 FileSystem& real_file_system();

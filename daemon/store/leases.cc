@@ -113,7 +113,7 @@ bool Leases::remove(const std::string& path, const std::string& text) {
   if (files_.rename(path, away) != 0) return false;
   std::string moved;
   const bool is_it = read(away, moved) == 0 && moved == text;
-  if (!is_it) files_.link(away, path);
+  if (!is_it) files_.link_or_rename(away, path);
   files_.unlink(away);
   return is_it;
 }

@@ -17,9 +17,6 @@ using common::Result;
 
 constexpr int kTries = 4;  // of what can only go wrong again when others interfere each time
 
-// Does the file system make no links? Some say so for every file (FAT, some FUSE), some for a few of them.
-bool links_refused(int error) { return error == -EPERM || error == -ENOTSUP || error == -EMLINK || error == -ENOSYS; }
-
 }  // namespace
 
 Publisher::Publisher(FileSystem& files, Directories& directories)
@@ -42,8 +39,7 @@ Result<Published> Publisher::publish(const Digest& key, std::string_view elf, st
   }
 }
 
-// ---- the temporary file
-// -----------------------------------------------------------------------------------------------
+// ---- the temporary file ---------------------------------------------------------------------------------------------
 
 Result<std::string> Publisher::write_temp(std::string_view elf, std::string_view tail) {
   std::string path;
@@ -102,7 +98,7 @@ Result<Published> Publisher::place(const std::string& temp, const Digest& key) {
   Published published{.path = common::artifact_path(directories_.store(), key)};
   int error = 0;
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    error = link_or_rename(temp, published.path);
+    error = files_.link_or_rename(temp, published.path);
     if (error == 0) return published;
     if (is_good(key)) {
       published.is_ours = false;
@@ -119,13 +115,6 @@ Result<Published> Publisher::place(const std::string& temp, const Digest& key) {
     }
   }
   return store_error(-error, "an artifact cannot be given its final name", published.path);
-}
-
-// Without links a rename that replaces nothing does the same. Without either there is no way to publish that could not
-// overwrite what somebody has mapped: the store cannot be used.
-int Publisher::link_or_rename(const std::string& temp, const std::string& path) {
-  const int error = files_.link(temp, path);
-  return links_refused(error) ? files_.rename_no_replace(temp, path) : error;
 }
 
 // Two who saw the same broken entry race here: between the slower one's look and its move, the faster one may have
@@ -147,7 +136,7 @@ bool Publisher::quarantine(const Digest& key) {
   std::string away;
   const int error = move_away(path, key, away);
   if (error == 0) {
-    if (is_good(away, key)) link_or_rename(away, path);
+    if (is_good(away, key)) files_.link_or_rename(away, path);
     return true;
   }
   FileInfo info;

@@ -37,7 +37,6 @@ class Publisher {
   int fill(int fd, std::string_view elf, std::string_view tail);
   int write_all(int fd, std::string_view bytes);
   common::Result<Published> place(const std::string& temp, const common::Digest& key);
-  int link_or_rename(const std::string& temp, const std::string& path);
   int move_away(const std::string& path, const common::Digest& key, std::string& away);
   bool is_good(const common::Digest& key) const;  // the entry
   bool is_good(const std::string& path, const common::Digest& key) const;

@@ -126,6 +126,24 @@ TEST_F(LeaseTest, OfTwoThatTakeOverOneWins) {
   EXPECT_TRUE((*faster)->leases().beat(key_, first.text, 1));
 }
 
+TEST_F(LeaseTest, OfTwoThatTakeOverOneWinsWhereThereAreNoLinksEither) {
+  const auto store = open();
+  auto faster = Store::open(options());
+  ASSERT_TRUE(faster);
+  for (const int error : {EPERM, ENOTSUP, EMLINK, ENOSYS}) {
+    const std::string text = leave(key_, elsewhere());
+    Claim first;
+    files_.before = [&](const std::string& operation) {
+      if (operation == "rename" && first.kind == Kind::kNone) first = (*faster)->leases().take_over(key_, text);
+    };
+    files_.arm({.operation = "link", .count = ~0U, .error = error});
+    EXPECT_EQ(store->leases().take_over(key_, text).kind, Kind::kTheirs);
+    EXPECT_TRUE((*faster)->leases().beat(key_, first.text, 1)) << std::strerror(error);
+    EXPECT_THAT(files_in(temps()), IsEmpty());
+    (*faster)->leases().release(key_, first.text);
+  }
+}
+
 TEST_F(LeaseTest, ManyThatTakeOverAtOnceAreNotAllWithoutIt) {
   constexpr int kThreads = 8, kRounds = 50;
   std::vector<std::unique_ptr<Store>> stores;
