@@ -178,7 +178,7 @@ std::string host_name() {
 
 std::string boot_id() {
   auto text = read_file("/proc/sys/kernel/random/boot_id");
-  if (!text) return "unknown";
+  if (!text) return kUnknownBoot;
   while (text->ends_with('\n')) text->pop_back();
   return *text;
 }

@@ -61,7 +61,8 @@ uid_t overflow_uid();
 Result<std::string> follow_links(const std::string& path);
 
 std::string host_name();  // of this UTS namespace
-std::string boot_id();
-std::uint64_t process_start_time(pid_t pid);  // clock ticks since boot; 0: no such process
+inline constexpr const char* kUnknownBoot = "unknown";
+std::string boot_id();                        // kUnknownBoot where /proc is not to be seen
+std::uint64_t process_start_time(pid_t pid);  // clock ticks since boot; 0: none is seen
 
 }  // namespace jitc::common

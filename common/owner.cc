@@ -1,10 +1,12 @@
 #include "common/owner.h"
 
+#include <signal.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 
 #include "common/files.h"
@@ -69,7 +71,7 @@ std::optional<Owner> owner_of(std::string_view name) {
   if (!random || !start || !pid || !boot || name.empty()) return std::nullopt;
   const auto start_number = number_of<std::uint64_t>(*start);
   const auto pid_number = number_of<pid_t>(*pid);
-  if (!start_number || !pid_number) return std::nullopt;
+  if (!start_number || !pid_number || *pid_number <= 0) return std::nullopt;
   return Owner{.host = std::string(name), .boot = std::string(*boot), .pid = *pid_number, .start = *start_number};
 }
 
@@ -78,9 +80,13 @@ Life life_of(const Owner& owner, const Owner& self) {
   if (owner.boot != self.boot) {
     // The same boot id: another pid namespace, in which this process cannot look. Else the machine was booted since.
     const auto boot_id = [](const std::string& boot) { return boot.substr(0, boot.rfind('-')); };
-    return boot_id(owner.boot) == boot_id(self.boot) ? Life::kUnknown : Life::kDead;
+    const std::string theirs = boot_id(owner.boot), ours = boot_id(self.boot);
+    return theirs == ours || theirs == kUnknownBoot || ours == kUnknownBoot ? Life::kUnknown : Life::kDead;
   }
-  return process_start_time(owner.pid) == owner.start ? Life::kAlive : Life::kDead;
+  if (const std::uint64_t start = process_start_time(owner.pid); start != 0)
+    return start == owner.start ? Life::kAlive : Life::kDead;
+  // Other users' processes may be hidden in /proc (hidepid), or all of it be absent.
+  return ::kill(owner.pid, 0) != 0 && errno == ESRCH ? Life::kDead : Life::kUnknown;
 }
 
 }  // namespace jitc::common

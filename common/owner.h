@@ -28,7 +28,8 @@ std::string temp_name(const Owner& owner);
 std::optional<Owner> owner_of(std::string_view name);
 
 enum class Life { kAlive, kDead, kUnknown };
-// Unknown: of another host, or of another pid namespace of this one.
+// Unknown: of another host, or of another pid namespace of this one; or a process has this number, and its start is
+// hidden.
 Life life_of(const Owner& owner, const Owner& self);
 
 std::string random_digits();
