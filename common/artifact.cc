@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/json.h"
+
 namespace jitc::common {
 namespace {
 
@@ -153,7 +155,7 @@ std::string to_json(const Manifest& manifest) {
 }
 
 Result<Manifest> manifest_from_json(std::string_view text) {
-  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(text);
   if (!object.is_object()) return corrupt("its manifest is not JSON");
   Manifest manifest;
   visit_fields(manifest, [&object](const char* name, auto& value) { Reader::member(object, name, value); });

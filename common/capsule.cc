@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/files.h"
+#include "common/json.h"
 
 namespace jitc::common {
 namespace {
@@ -155,7 +156,7 @@ std::string to_json(const Capsule& capsule) {
 }
 
 Result<Capsule> capsule_from_json(std::string_view text, const std::string& path) {
-  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(text);
   if (!object.is_object() || object.value("format", nlohmann::json()) != kFormat)
     return broken("not a capsule (it is cut short, or another file)", path);
   std::string wrong;

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/json.h"
+
 namespace jitc::common {
 namespace {
 
@@ -119,7 +121,7 @@ std::string to_json(const Error& error) {
 }
 
 Error error_from_json(std::string_view text) {
-  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(text);
   Error error;
   if (!object.is_object()) {
     error.message = "an error arrived that cannot be read: " + std::string(text.substr(0, 200));

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.h"
+#include "common/json.h"
 
 namespace jitc::common {
 namespace {
@@ -157,7 +158,7 @@ Result<Identity> read_identity(const std::string& runtime_dir) {
   if (!checked && checked.error().kind == ErrorKind::kRefused) return std::unexpected(checked.error());
   const auto text = read_own_file(path);
   if (!text) return std::unexpected(text.error());
-  const auto object = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(*text);
   Identity identity;
   if (!object.is_object() || !read(object, "version", identity.version) || !read(object, "pid", identity.pid) ||
       !read(object, "triple", identity.triple) || !read(object, "native_isa", identity.native_isa) ||

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/json.h"
 #include "tests/support/temporary_directory.h"
 
 namespace jitc::common {
@@ -98,6 +99,26 @@ TEST(Capsule, SaysWhatIsWrongWithIt) {
   EXPECT_THAT(error_of(replaced(good, "\"-O2\"", "7")), HasSubstr("'command'"));
   EXPECT_THAT(error_of(replaced(good, "\"request\"", "\"demand\"")), HasSubstr("'request'"));
   EXPECT_THAT(error_of(replaced(good, "\"error\"", "\"mishap\"")), HasSubstr("'error'"));
+}
+
+// Within the size of a capsule whoever reads it without a bound runs out of stack.
+TEST(Capsule, OneThatNestsWithoutEndIsNone) {
+  const std::string good = to_json(sample()), key = "\"x\": ";
+  for (const char* member : {"\"format\": ", "\"error\": {", "\"request\": {", "\"later\": "}) {
+    for (const bool is_object : {false, true}) {
+      for (const std::size_t depth : {std::size_t{kDeepestJson}, std::size_t{300'000}}) {
+        std::string nest;
+        for (std::size_t i = 0; i < depth; ++i) nest += is_object ? "{\"a\":" : "[";
+        nest += "0" + std::string(depth, is_object ? '}' : ']');
+        const bool is_inside = std::string_view(member).ends_with('{');
+        const std::string text = is_inside ? replaced(good, member, member + key + nest + ", ")
+                                           : replaced(good, "\"created\"", member + nest + ", \"created\"");
+        const auto read = capsule_from_json(text, "c.json");
+        ASSERT_FALSE(read) << member << depth;
+        EXPECT_THAT(to_line(read.error()), HasSubstr("not a capsule"));
+      }
+    }
+  }
 }
 
 TEST(Capsule, OnlyRegularFilesOfABoundedSizeAreRead) {
