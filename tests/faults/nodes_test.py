@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from harness import Node
 
@@ -28,8 +29,9 @@ NODES = 4
 CLIENTS = 6       # at once, of all nodes
 PATIENCE = 120    # seconds; who is not through by then hangs
 ROOM = 48 << 20   # of the store's file system
-# Compiles per key while nothing goes wrong. Near 1; a machine that is short of processors for a second costs more.
-MOST_COMPILES = 2
+# Of all keys while nothing goes wrong: one each. A machine that is short of processors for a second costs a few more.
+MOST_COMPILES = KEYS + KEYS // 10 + 4
+KILLS = (0.1, 0.2, 0.5, 0.8, 0.9)  # after these parts of the requests
 # No daemon, or draining; timed out; the store did not keep it; its compiler was killed with the daemon; cancelled.
 TYPED_ERRORS = {3, 6, 7, 8, 9}
 
@@ -132,7 +134,7 @@ def quiet(nodes):
     compiles, elsewhere = (sum(one[name] for one in stats) for name in ("compiles_started", "elsewhere"))
     print(f"quiet: {KEYS} keys, {NODES * KEYS} requests, {compiles} compiles, {compiles / KEYS:.3f} for each key; "
           f"{elsewhere} waited for another node", flush=True)
-    assert KEYS <= compiles <= MOST_COMPILES * KEYS, stats
+    assert KEYS <= compiles <= MOST_COMPILES, stats
     assert sum(one["published"] for one in stats) == KEYS, stats
 
 
@@ -140,7 +142,7 @@ def wild(nodes, shared, generator):
     numbers = [KEYS + number for number in range(KEYS)]
     generator.shuffle(numbers)
     requests = in_turn(nodes, numbers)
-    happenings = [(int(len(requests) * part), lambda: kill(generator.choice(nodes))) for part in (0.1, 0.2, 0.5, 0.8, 0.9)]
+    happenings = [(int(len(requests) * part), lambda: kill(generator.choice(nodes))) for part in KILLS]
     if shared.is_small:
         happenings += [(int(len(requests) * 0.3), shared.fill), (int(len(requests) * 0.45), shared.empty)]
     else:
@@ -148,8 +150,9 @@ def wild(nodes, shared, generator):
     happenings.append((int(len(requests) * 0.65), lambda: shutil.rmtree(shared.store, ignore_errors=True)))
     codes = ask(requests, happenings)
     print(f"wild: {len(requests)} requests, answers by exit code {codes}", flush=True)
-    # A killed daemon fails those who ask it just then; nobody else.
-    assert codes.get(0, 0) >= len(requests) // 2, codes
+    # A killed daemon fails those who ask it just then, and is started again before anybody else asks: nobody else fails.
+    failed = sum(count for code, count in codes.items() if code != 0)
+    assert failed <= len(KILLS) * CLIENTS, codes
 
 
 def recovered(nodes, shared):
@@ -161,10 +164,10 @@ def recovered(nodes, shared):
         assert node.jitc("daemon", "stop").returncode == 0
     # The next one removes what dead ones have left, soon after it serves.
     start(nodes[0])
-    left = True
-    while left:
+    end = time.monotonic() + PATIENCE
+    while left := [*shared.store.glob("v1/tmp/*"), *shared.store.glob("v1/??/*.lease")]:
+        assert time.monotonic() < end, f"nobody removes {left}"
         nodes[0].stats()
-        left = [*shared.store.glob("v1/tmp/*"), *shared.store.glob("v1/??/*.lease")]
 
 
 def main():
