@@ -41,6 +41,7 @@ struct Request {
   std::string job;        // who shares a turn in the queue
   bool prefetch = false;
   bool no_cache = false;
+  bool no_capsule = false;  // its failure leaves none, unless others wait who want one
 
   bool operator==(const Request&) const = default;
   std::string_view text() const { return code.empty() ? std::string_view(origin) : std::string_view(code); }

@@ -112,6 +112,7 @@ common::Request request_of(const common::Capsule& capsule, const Context& contex
   if (context.settings.value("cc").origin == "--cc") request.compiler = context.settings.text("cc");
   if (request.isa_wish == "common" && request.isa_level.empty()) request.isa_level = capsule.target.isa;
   request.no_cache = true;
+  request.no_capsule = true;  // there is one, which must not make room for it
   return request;
 }
 

@@ -79,6 +79,7 @@ v1::CompileRequest to_message(const common::Request& request, bool want_bytes) {
   message.set_job(common::valid_utf8(request.job));
   message.set_prefetch(request.prefetch);
   message.set_no_cache(request.no_cache);
+  message.set_no_capsule(request.no_capsule);
   message.set_want_bytes(want_bytes);
   return message;
 }

@@ -26,6 +26,7 @@ using common::Result;
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kTemporary = ".new";
 constexpr std::int64_t kTemporarySeconds = 60;  // a write takes milliseconds
+constexpr std::int64_t kClockSlack = 60;        // seconds
 
 // What compilers and their drivers read; the rest of an environment is nobody's business.
 constexpr auto kVariables =
@@ -33,12 +34,16 @@ constexpr auto kVariables =
                                 "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LD_LIBRARY_PATH",
                                 "SDKROOT", "TMPDIR", "SOURCE_DATE_EPOCH", "MALLOC_ARENA_MAX", "CCC_OVERRIDE_OPTIONS"});
 
-std::vector<std::string> environment() {
+}  // namespace
+
+std::vector<std::string> compiler_environment() {
   std::vector<std::string> entries;
   for (const char* name : kVariables)
     if (const char* value = std::getenv(name)) entries.push_back(std::string(name) + "=" + value);
   return entries;
 }
+
+namespace {
 
 // A text of so many bytes would not fit, however it is written.
 bool is_too_large(const common::Request& request) {
@@ -64,7 +69,7 @@ common::Capsule capsule_of(const Failure& failure) {
           .compiler = prepared.resolved.compiler,
           .target = prepared.resolved.target,
           .command = failure.finished.command,
-          .environment = environment(),
+          .environment = compiler_environment(),
           .memory_bytes = failure.memory_bytes,
           .cpu_seconds = failure.cpu_seconds,
           .compilers = failure.compilers,
@@ -94,6 +99,11 @@ std::vector<Capsules::Entry> Capsules::entries() const {
     const std::string name = it->path().filename().string();
     struct stat status{};
     if (::lstat(it->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    // Written by a clock that was wrong: it takes its place in the order, and ages, from now on.
+    if (status.st_mtim.tv_sec > now.tv_sec + kClockSlack) {
+      ::utimensat(AT_FDCWD, it->path().c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+      status.st_mtim = now;
+    }
     if (name.ends_with(kTemporary) && now.tv_sec - status.st_mtim.tv_sec > kTemporarySeconds)
       ::unlink(it->path().c_str());
     if (!name.ends_with(kSuffix)) continue;
@@ -105,13 +115,18 @@ std::vector<Capsules::Entry> Capsules::entries() const {
   return found;
 }
 
-void Capsules::make_room(const common::Digest& key, std::uint64_t bytes) const {
-  std::size_t count = 1;
-  for (const Entry& entry : entries()) {
-    if (entry.key == key) continue;  // it is replaced
+std::set<common::Digest> Capsules::trim(const common::Digest& newest) const {
+  std::vector<Entry> found = entries();
+  // Whatever the clock of the others was: this one is the last to go.
+  std::ranges::stable_partition(found, [&newest](const Entry& entry) { return entry.key == newest; });
+  std::set<common::Digest> kept;
+  std::uint64_t bytes = 0;
+  for (const Entry& entry : found) {
     bytes += entry.bytes;
-    if (++count > most_ || bytes > kMostBytes) ::unlink(entry.path.c_str());
+    const bool fits = kept.size() < most_ && bytes <= kMostBytes;
+    if (fits || ::unlink(entry.path.c_str()) != 0) kept.insert(entry.key);
   }
+  return kept;
 }
 
 // The umask does not decide who may read sources, and whoever may write the directory above could replace this one.
@@ -138,26 +153,22 @@ Result<void> Capsules::write(const common::Digest& key, const std::string& text)
   return written;
 }
 
+// What is there is touched only when the new one is in place: an earlier one under this key is of the same failure, and
+// better than none.
 std::set<common::Digest> Capsules::keep(const Failure& failure) const {
   const common::Digest& key = failure.prepared->resolved.key;
+  if (auto ready = prepare(); !ready) {
+    not_kept(key, common::to_line(ready.error()));
+    return {};
+  }
   std::optional<std::string> text;
   if (!is_too_large(failure.prepared->request)) text = common::to_json(capsule_of(failure));
   if (!text || text->size() > kMostBytes) {
     not_kept(key, "its texts are larger than all capsules together may be");
-    ::unlink(path_of(key).c_str());  // of an earlier failure
-  } else if (auto ready = prepare(); !ready) {
-    not_kept(key, common::to_line(ready.error()));
-    return {};
-  } else {
-    make_room(key, text->size());
-    if (auto written = write(key, *text); !written) {
-      not_kept(key, common::to_line(written.error()));
-      ::unlink(path_of(key).c_str());
-    }
+  } else if (auto written = write(key, *text); !written) {
+    not_kept(key, common::to_line(written.error()));
   }
-  std::set<common::Digest> present;
-  for (const Entry& entry : entries()) present.insert(entry.key);
-  return present;
+  return trim(key);
 }
 
 }  // namespace jitc::service

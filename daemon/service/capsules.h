@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/capsule.h"
 #include "common/digest.h"
@@ -25,6 +26,8 @@ struct Failure {
   std::uint32_t attempts = 0;
 };
 common::Capsule capsule_of(const Failure& failure);
+// What compilers and their drivers read of this process's: NAME=value.
+std::vector<std::string> compiler_environment();
 
 class Capsules {
  public:
@@ -41,10 +44,11 @@ class Capsules {
   struct Entry;
   common::Result<void> write(const common::Digest& key, const std::string& text) const;
   common::Result<void> prepare() const;
-  // Of this directory, last written first. Temporary files of writers that died are removed.
+  // Of this directory, last written first. Temporary files of writers that died are removed; what is dated in the
+  // future is dated now.
   std::vector<Entry> entries() const;
-  // Leaves room for one more of `bytes`, under this key.
-  void make_room(const common::Digest& key, std::uint64_t bytes) const;
+  // Removes the oldest until the rest is within the limits; which keys have one then.
+  std::set<common::Digest> trim(const common::Digest& newest) const;
 
   std::string directory_;
   std::size_t most_;

@@ -57,6 +57,7 @@ schedule::WaiterId Engine::submit(std::shared_ptr<Waiter> waiter, std::shared_pt
   waiters_[id] = {waiter, flight, submission.key};
   if (flight != schedule::kNoFlight) {
     Flight& data = flights_[flight];
+    data.wants_capsule = data.wants_capsule || !prepared->request.no_capsule;
     if (!data.prepared) data.prepared = std::move(prepared);
     data.waiters.insert(id);
     if (data.attempt > 0 && scheduler_.phase_of(flight) == FlightView::Phase::kRunning) {

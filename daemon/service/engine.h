@@ -128,6 +128,7 @@ class Engine {
     std::uint32_t attempt = 0;
     bool is_lowered = false;  // its attempt is not at the level of optimisation that was asked for
     std::uint64_t memory_bytes = 0;
+    bool wants_capsule = false;  // one of those who asked for it does
     std::optional<WorkerFinished> compiled;
     std::shared_ptr<const Product> product;
   };

@@ -80,6 +80,7 @@ common::Request to_request(v1::CompileRequest&& wire) {
   request.job = wire.job();
   request.prefetch = wire.prefetch();
   request.no_cache = wire.no_cache();
+  request.no_capsule = wire.no_capsule();
   for (auto& header : *wire.mutable_headers()) {
     request.headers.push_back({std::move(*header.mutable_name()), std::move(*header.mutable_text())});
   }

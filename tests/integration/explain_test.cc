@@ -279,6 +279,18 @@ TEST_F(CapsuleTest, AsManyAreKeptAsTheSettingSays) {
   EXPECT_EQ(count(), 2u);
 }
 
+TEST_F(CapsuleTest, AReplayRemovesNone) {
+  environment["JITC_CAPSULES"] = "1";
+  const std::string file = write("bad.c", "int f(void) { return q; }\n");
+  const std::string path = failed({file}, 1);
+  EXPECT_EQ(replay(path, 1, {"--cc", kFakeCompiler}), "another failure\n") << "under another key";
+  EXPECT_TRUE(fs::exists(path));
+  const std::string text = read(path);
+  EXPECT_EQ(replay(path, 1), "the same failure\n");
+  EXPECT_EQ(read(path), text);
+  EXPECT_EQ(count(), 1u);
+}
+
 TEST_F(CapsuleTest, NoneIsKeptAndNamedWhenTheSettingSaysSo) {
   environment["JITC_CAPSULES"] = "0";
   const auto done = jitc({"submit", "--json", write("bad.c", "int f(void) { return q; }\n")});

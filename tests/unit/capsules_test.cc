@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -29,10 +32,15 @@ class CapsulesTest : public ::testing::Test {
     failure.error = {common::ErrorKind::kInvalidSource, "failure " + std::to_string(number)};
     return failure;
   }
+  static void date(const std::string& path, time_t second) {
+    const timeval times[2] = {{second, 0}, {second, 0}};
+    ASSERT_EQ(::utimes(path.c_str(), times), 0);
+  }
   // As if they had been written one second after the other, long ago.
-  void age(int number, int second) const {
-    const timeval times[2] = {{1000 + second, 0}, {1000 + second, 0}};
-    ASSERT_EQ(::utimes(path(number).c_str(), times), 0);
+  void age(int number, int second) const { date(path(number), 1000 + second); }
+  static time_t date_of(const std::string& path) {
+    struct stat status{};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
   }
   std::string path(int number) const { return folder + "/" + key(number).hex() + ".json"; }
   static unsigned mode_of(const std::string& path) {
@@ -87,9 +95,48 @@ TEST_F(CapsulesTest, TheOldestGoWhenTheyAreTooLarge) {
   EXPECT_EQ(capsules.keep(failure(4, std::string(Capsules::kMostBytes, 'x'))), (std::set{key(2), key(3)}));
 }
 
-TEST_F(CapsulesTest, OneThatIsTooLargeLeavesNoEarlierOneInItsPlace) {
-  capsules.keep(failure(1));
-  EXPECT_THAT(capsules.keep(failure(1, std::string(Capsules::kMostBytes + 1, 'x'))), IsEmpty());
+TEST_F(CapsulesTest, OneThatCannotBeReplacedStaysAndIsNamed) {
+  capsules.keep(failure(1, "first"));
+  capsules.keep(failure(2));
+  EXPECT_EQ(capsules.keep(failure(1, std::string(Capsules::kMostBytes + 1, 'x'))), (std::set{key(1), key(2)}));
+  // No file can be made as large as that.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit little{4096, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  const auto present = capsules.keep(failure(1, std::string(8192, 'x')));
+  const auto others = capsules.keep(failure(3, std::string(8192, 'x')));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(present, (std::set{key(1), key(2)}));
+  EXPECT_EQ(others, (std::set{key(1), key(2)}));
+  const auto read = common::read_capsule(path(1));
+  ASSERT_TRUE(read) << common::to_line(read.error());
+  EXPECT_EQ(read->request.origin, "first");
+}
+
+// By a clock that was wrong.
+TEST_F(CapsulesTest, WhatIsDatedInTheFutureTakesItsTurnFromNowOn) {
+  const time_t future = std::time(nullptr) + 1'000'000;
+  for (int i = 1; i <= 3; ++i) {
+    capsules.keep(failure(i));
+    date(path(i), future + i);
+  }
+  const std::string left = path(9) + ".1.new";
+  std::ofstream(left).put('x');
+  date(left, future);
+  EXPECT_TRUE(capsules.keep(failure(4)).contains(key(4)));
+  for (int i = 1; i <= 3; ++i) EXPECT_LT(date_of(path(i)), future) << i;
+  EXPECT_LT(date_of(left), future) << "its minute has begun";
+  age(4, 0);
+  EXPECT_TRUE(capsules.keep(failure(5)).contains(key(5)));
+  EXPECT_FALSE(fs::exists(path(4)));
+  for (int i = 1; i <= 3; ++i) {
+    if (fs::exists(path(i))) age(i, i);
+  }
+  capsules.keep(failure(6));
+  EXPECT_EQ(capsules.keep(failure(7)), (std::set{key(5), key(6), key(7)}));
 }
 
 TEST_F(CapsulesTest, NothingIsWrittenWhereOthersMayWriteOrALinkLeads) {

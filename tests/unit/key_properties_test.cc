@@ -71,7 +71,7 @@ std::string unix_ends(std::string text) {
 // or in NothingElseChangesIt.
 auto keyed_fields(const Request& request) {
   [[maybe_unused]] const auto& [origin, flags, compiler, abi_tag, share, cse, emitter_version, isa_wish, headers,
-                                exact_flags, code, isa_level, name, job, prefetch, no_cache] = request;
+                                exact_flags, code, isa_level, name, job, prefetch, no_cache, no_capsule] = request;
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& header : headers) texts.emplace_back(header.name, unix_ends(header.text));
   return std::tuple(unix_ends(origin), flags, compiler, abi_tag, share, cse, emitter_version, isa_wish,
@@ -147,6 +147,7 @@ TEST(RequestDigest, NothingElseChangesIt) {
     request.job = any.text();
     request.prefetch = any.coin();
     request.no_cache = any.coin();
+    request.no_capsule = any.coin();
     ASSERT_EQ(request_digest(request), digest) << "request " << i << " of seed " << kSeed + 1;
   }
 }

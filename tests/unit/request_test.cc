@@ -51,7 +51,7 @@ TEST(RequestDigest, WhatIsForPeopleOrTheQueueDoesNot) {
   const Digest base = request_digest(sample());
   EXPECT_EQ(base, with([](Request& r) { r.name = "stokes"; }));
   EXPECT_EQ(base, with([](Request& r) { r.job = "42"; }));
-  EXPECT_EQ(base, with([](Request& r) { r.prefetch = r.no_cache = true; }));
+  EXPECT_EQ(base, with([](Request& r) { r.prefetch = r.no_cache = r.no_capsule = true; }));
   EXPECT_EQ(base, with([](Request& r) { r.isa_level = "x86-64-v2"; }));
   EXPECT_EQ(base, with([](Request& r) { r.code = "int f(void) { return 0 + 1; }"; }));
 }
