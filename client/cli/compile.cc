@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "client/api/sharing.h"
-#include "client/cli/copy.h"
 #include "client/cli/parallel.h"
 #include "client/cli/progress.h"
 #include "client/cli/start.h"
@@ -21,6 +20,7 @@ using common::ErrorKind;
 using common::fail;
 
 constexpr double kLeastSeconds = 1e-3;
+constexpr unsigned kArtifactMode = 0777;
 // Threads only wait for the daemon, which decides how many compilers run.
 constexpr std::size_t kMaxThreads = 64;
 
@@ -46,7 +46,7 @@ void take(const rpc::Reply& reply, const Source& source, const Deadline& deadlin
   outcome.peak_bytes = reply.peak_bytes;
   outcome.degraded = reply.degraded;
   if (!source.copy_to.empty()) {
-    if (auto copied = write_copy(source.copy_to, reply.bytes, deadline); !copied)
+    if (auto copied = write_copy(source.copy_to, reply.bytes, deadline, kArtifactMode, source.copy_remedy); !copied)
       outcome.error = std::move(copied.error());
     outcome.path = source.copy_to;
   } else if (outcome.path.empty()) {
@@ -79,7 +79,7 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, con
     }
   }
   if (!source.copy_to.empty()) {
-    if (auto copied = write_copy(source.copy_to, artifact.bytes, deadline); !copied)
+    if (auto copied = write_copy(source.copy_to, artifact.bytes, deadline, kArtifactMode, source.copy_remedy); !copied)
       outcome.error = std::move(copied.error());
     outcome.path = source.copy_to;
   }

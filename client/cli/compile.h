@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/cli/context.h"
+#include "client/cli/copy.h"
 #include "client/cli/outcome.h"
 #include "common/identity.h"
 #include "common/request.h"
@@ -17,8 +18,9 @@ namespace jitc::cli {
 struct Source {
   std::string name;  // as given on the command line
   common::Request request;
-  std::string copy_to;    // where the artifact's bytes go as well; empty: nowhere
-  bool as_it_is = false;  // the request's code is what is compiled: none is made here
+  std::string copy_to;                         // where the artifact's bytes go as well; empty: nowhere
+  const char* copy_remedy = kNameAnotherFile;  // when they cannot be put there
+  bool as_it_is = false;                       // the request's code is what is compiled: none is made here
 };
 
 // Reads the store only: no socket but the datagram that tells the daemon of the hit, no gRPC. Nothing on a miss, or

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+
+#include "common/text.h"
 
 namespace jitc::cli {
 namespace {
@@ -14,6 +17,19 @@ std::vector<common::Diagnostic> errors_of(const common::Error& error) {
   std::ranges::copy_if(error.diagnostics, std::back_inserter(errors),
                        [](const auto& diagnostic) { return diagnostic.severity == "error"; });
   return errors;
+}
+
+std::string seconds(std::uint32_t count) { return std::to_string(count) + " s"; }
+
+using Variables = std::map<std::string, std::string>;
+
+Variables variables(const std::vector<std::string>& environment) {
+  Variables named;
+  for (const auto& entry : environment) {
+    const auto end = entry.find('=');
+    if (end != std::string::npos) named.emplace(entry.substr(0, end), entry.substr(end + 1));
+  }
+  return named;
 }
 
 bool is_of_the_compile(ErrorKind kind) {
@@ -73,6 +89,25 @@ std::vector<Change> changes_since(const common::Capsule& capsule, const common::
   note("compiler's identity", capsule.compiler.identity, resolved->compiler.identity);
   note("instruction set", capsule.target.isa, resolved->target.isa);
   note("request", capsule.request_digest, resolved->request.hex());
+  return changes;
+}
+
+std::vector<Change> changes_around(const common::Capsule& capsule, const Surroundings& here) {
+  std::vector<Change> changes;
+  const auto note = [&changes](const std::string& what, const std::string& recorded, const std::string& now) {
+    if (recorded != now) changes.push_back({what, recorded, now});
+  };
+  note("memory for all compilers", common::mebibytes(capsule.budget_bytes), common::mebibytes(here.budget_bytes));
+  note("limit of CPU time", seconds(capsule.cpu_seconds), seconds(here.cpu_seconds));
+  note("number of compilers at once", std::to_string(capsule.compilers), std::to_string(here.compilers));
+  const auto recorded = variables(capsule.environment), now = variables(here.environment);
+  auto all = recorded;
+  all.insert(now.begin(), now.end());
+  const auto value = [](const Variables& of, const std::string& name) {
+    const auto found = of.find(name);
+    return found == of.end() ? "(unset)" : "'" + found->second + "'";
+  };
+  for (const auto& [name, _] : all) note("variable " + name, value(recorded, name), value(now, name));
   return changes;
 }
 

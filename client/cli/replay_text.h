@@ -1,6 +1,7 @@
 // What became of a failed compile that was done again. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,5 +29,14 @@ struct Change {
 // Versions and target; what the daemon here does not say is left out.
 std::vector<Change> changes_since(const common::Capsule& capsule, const common::Identity& identity,
                                   const std::optional<common::ResolvedRequest>& resolved);
+
+// What a daemon gives its compiles.
+struct Surroundings {
+  std::uint32_t cpu_seconds = 0, compilers = 0;
+  std::uint64_t budget_bytes = 0;
+  std::vector<std::string> environment;  // NAME=value
+};
+// Limits and variables. Those of the record are not applied to another compile.
+std::vector<Change> changes_around(const common::Capsule& capsule, const Surroundings& here);
 
 }  // namespace jitc::cli

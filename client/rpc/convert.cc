@@ -177,6 +177,8 @@ std::string to_json(const v1::HelloReply& reply) {
                {"limits", std::move(limits)},
                {"enforcement", reply.enforcement()},
                {"draining", reply.draining()},
+               {"cpu_seconds", reply.cpu_seconds()},
+               {"environment", std::vector<std::string>(reply.environment().begin(), reply.environment().end())},
                {"capabilities", std::vector<std::string>(reply.capabilities().begin(), reply.capabilities().end())}});
 }
 

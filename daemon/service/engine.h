@@ -107,6 +107,7 @@ class Engine {
   std::uint64_t memory_now() const { return memory_now_; }
   std::uint64_t memory_peak() const { return memory_peak_; }
   std::uint64_t budget() const { return budget_; }
+  std::uint32_t cpu_seconds() const { return options_.cpu_seconds; }
   const observe::Trace& trace() const { return trace_; }
   // A hit that no flight was needed for.
   void trace_hit(const common::Digest& key);

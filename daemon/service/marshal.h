@@ -48,6 +48,8 @@ struct HelloFacts {
   std::span<const Figure> figures;
   std::string_view enforcement;
   bool draining = false;
+  std::uint32_t cpu_seconds = 0;
+  std::vector<std::string> environment;
 };
 // kVersionSkew when the client's range has no version in common with ours.
 common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const HelloFacts& facts);

@@ -17,7 +17,8 @@ grpc::ServerUnaryReactor* answer_hello(const Services& services, grpc::CallbackS
     services.active();
     const auto identity = services.identity.get();
     auto answer = hello(request, {*identity, services.offered, services.engine.limits().slots, services.engine.budget(),
-                                  services.figures(), services.enforcement(), services.engine.draining()});
+                                  services.figures(), services.enforcement(), services.engine.draining(),
+                                  services.engine.cpu_seconds(), compiler_environment()});
     if (!answer) return reactor->Finish(to_status(answer.error()));
     reply = std::move(*answer);
     reactor->Finish(grpc::Status::OK);

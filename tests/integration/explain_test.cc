@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <fstream>
+#include <initializer_list>
+#include <map>
 
 #include "common/capsule.h"
 #include "tests/support/command.h"
@@ -12,6 +14,7 @@
 namespace jitc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Not;
 
@@ -381,6 +384,53 @@ TEST_F(CapsuleTest, ACopyThatIsMendedCompilesElsewhere) {
   const json object = json::parse(jitc({"replay", "--json", mended}).out, nullptr, false);
   EXPECT_EQ(object["result"], "compiles");
   EXPECT_EQ(object["recorded"]["kind"], "INVALID_SOURCE");
+}
+
+TEST_F(CapsuleTest, LimitsAndVariablesThatAreOthersAreSaid) {
+  const std::string path = failed({write("bad.c", "int f(void) { return q; }\n")}, 1);
+  json told = capsule(path);
+  told["limits"]["cpu_seconds"] = 7;
+  told["environment"] = {"LANGUAGE=xx", "SDKROOT=/else\x1b[31mwhere"};
+  const std::string other = write("other.json", told.dump());
+  const auto done = jitc({"replay", other});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err,
+              HasSubstr("another limit of CPU time: recorded 7 s, here 600 s (what is recorded is not applied)"));
+  EXPECT_THAT(done.err, HasSubstr("another variable LANGUAGE: recorded 'xx', here (unset)"));
+  EXPECT_THAT(done.err, Not(HasSubstr("\x1b[31m")));
+  const json object = json::parse(jitc({"replay", "--json", other}).out, nullptr, false);
+  std::map<std::string, std::string> changes;
+  for (const auto& change : object["changes"]) changes[change["what"]] = change["here"];
+  EXPECT_EQ(changes["limit of CPU time"], "600 s");
+  EXPECT_EQ(changes["variable LANGUAGE"], "(unset)");
+  EXPECT_FALSE(changes.contains("number of compilers at once")) << "as recorded";
+}
+
+TEST_F(CapsuleTest, WhatIsKeptOverwritesNothingOfItself) {
+  json told = capsule(failed({write("bad.c", "int f(void) { return q; }\n")}, 1));
+  const auto with_headers = [&told](std::initializer_list<const char*> names) {
+    told["request"]["headers"] = json::array();
+    for (const char* name : names)
+      told["request"]["headers"].push_back(
+          json::object({{"name", name}, {"text", std::string("/* ") + name + " */\n"}}));
+    return told.dump();
+  };
+  const std::string kept = directory.path() + "/kept";
+  replay(write("all.json", with_headers({"source.c", "log.txt", "a/b.h", "a/c.h"})), 1, {"--keep", kept});
+  EXPECT_EQ(read(kept + "/source.c"), "int f(void) { return q; }\n");
+  EXPECT_THAT(read(kept + "/log.txt"), HasSubstr("INVALID_SOURCE"));
+  for (const char* name : {"source.c", "log.txt", "a/b.h", "a/c.h"})
+    EXPECT_EQ(read(kept + "/headers/" + name), std::string("/* ") + name + " */\n");
+  const std::string none = directory.path() + "/none";
+  for (const auto names : {std::initializer_list<const char*>{"a", "a/b"}, {"a/b", "a"}, {"a/b", "a/./b"}}) {
+    const auto done = jitc({"replay", write("collide.json", with_headers(names)), "--keep", none});
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_THAT(done.err, HasSubstr("without --keep"));
+    EXPECT_FALSE(fs::exists(none)) << "nothing is written by half";
+  }
+  const auto in_the_way = jitc({"replay", write("plain.json", with_headers({})), "--keep", write("file", "") + "/x"});
+  EXPECT_EQ(in_the_way.exit_code, 2);
+  EXPECT_THAT(in_the_way.err, AllOf(HasSubstr("--keep"), Not(HasSubstr(" -o"))));
 }
 
 TEST_F(CapsuleTest, WhatIsCompiledInPlaceOfTheTextIsCompiledAgain) {

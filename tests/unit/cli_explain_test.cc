@@ -190,5 +190,22 @@ TEST(Replay, SaysWhichVersionsAreOthers) {
   EXPECT_EQ(changes_since(capsule, identity, std::nullopt).size(), 1u);
 }
 
+TEST(Replay, SaysWhichLimitsAndVariablesAreOthers) {
+  common::Capsule capsule;
+  capsule.cpu_seconds = 600;
+  capsule.compilers = 4;
+  capsule.budget_bytes = std::uint64_t{300} << 20;
+  capsule.environment = {"LANG=C", "CPATH=/opt/a=b", "TMPDIR=/tmp"};
+  const Surroundings same{600, 4, std::uint64_t{300} << 20, {"TMPDIR=/tmp", "CPATH=/opt/a=b", "LANG=C"}};
+  EXPECT_TRUE(changes_around(capsule, same).empty());
+  const auto changes =
+      changes_around(capsule, {1, 4, std::uint64_t{500} << 20, {"LANG=C", "CPATH=/opt/a", "SDKROOT="}});
+  std::vector<std::string> texts;
+  for (const auto& change : changes) texts.push_back(change.what + ": " + change.recorded + ", " + change.here);
+  EXPECT_EQ(texts, (std::vector<std::string>{"memory for all compilers: 300 MiB, 500 MiB",
+                                             "limit of CPU time: 600 s, 1 s", "variable CPATH: '/opt/a=b', '/opt/a'",
+                                             "variable SDKROOT: (unset), ''", "variable TMPDIR: '/tmp', (unset)"}));
+}
+
 }  // namespace
 }  // namespace jitc::cli

@@ -164,6 +164,10 @@ TEST(Hello, NeedsAVersionInCommon) {
   EXPECT_EQ(reply->enforcement(), "sampling: no control groups");
   EXPECT_FALSE(reply->draining());
   EXPECT_TRUE(hello(request, {id, offered, 2, 100, {}, "", true})->draining());
+  const auto told = hello(request, {id, offered, 2, 100, {}, "", false, 600, {"LANG=C"}});
+  EXPECT_EQ(told->cpu_seconds(), 600u);
+  ASSERT_EQ(told->environment_size(), 1);
+  EXPECT_EQ(told->environment(0), "LANG=C");
 }
 
 TEST(Worker, StartOrderNamesLevelOrNative) {
