@@ -1,17 +1,5 @@
 // The capsule of a compile that failed: one file with what it takes to compile the same again anywhere, and what came
-// of it. JSON text, one object:
-//
-//   format "jitc capsule", version (1), created, jitc, host
-//   request     what the caller asked for: name, origin, code, flags, compiler, abi_tag, share, cse, emitter_version,
-//               isa_wish, isa_level, headers [{name, text}], exact_flags
-//   key, request_digest
-//   compiler    {name, path, identity}    target {triple, isa}
-//   command     what was run, word by word    environment [NAME=value]
-//   limits      {memory_bytes, cpu_seconds, compilers, budget_bytes}
-//   use         {predicted_bytes, peak_bytes, seconds, attempts, exit_status, signal}
-//   error       as to_json(Error): kind, message, diagnostics, log, rungs ...
-//
-// A reader takes what it does not know for a later addition; a change that it would misunderstand gets a new version.
+// of it. docs/formats.md has its members.
 #pragma once
 
 #include <cstdint>

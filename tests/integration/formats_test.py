@@ -178,6 +178,39 @@ def check_identity(identity):
     assert all(isinstance(root[name], str) for root in identity["include_roots"] for name in ("path", "digest"))
 
 
+# ---- the capsule ------------------------------------------------------------------------------------------------------
+
+CAPSULE_NUMBERS = {"limits": ("memory_bytes", "cpu_seconds", "compilers", "budget_bytes"),
+                   "use": ("predicted_bytes", "peak_bytes", "seconds", "attempts", "exit_status", "signal")}
+CAPSULE_TEXTS = {"compiler": {"name", "path", "identity"}, "target": {"triple", "isa"}}
+DIAGNOSTIC = {"severity", "line", "column", "message", "excerpt"}
+
+
+def check_capsule(capsule):
+    """Every member of the page is there with its type, and no other; its request gives the digest and the key."""
+    assert capsule["format"] == "jitc capsule" and capsule["version"] == 1
+    described = {"format", "version", "created", "jitc", "host", "key", "request_digest", "command", "environment", "error",
+                 "request", *CAPSULE_NUMBERS, *CAPSULE_TEXTS}
+    assert set(capsule) == described, set(capsule) ^ described
+    assert all(isinstance(word, str) for word in capsule["command"])
+    assert all("=" in variable for variable in capsule["environment"])
+    for name, members in CAPSULE_TEXTS.items():
+        assert set(capsule[name]) == members and all(isinstance(text, str) for text in capsule[name].values()), name
+    for name, members in CAPSULE_NUMBERS.items():
+        assert set(capsule[name]) == set(members), name
+        assert all(isinstance(value, float if member == "seconds" else int) and 0 <= value < 2**63
+                   for member, value in capsule[name].items() if value), name
+    error, request = capsule["error"], capsule["request"]
+    assert set(error) == {"kind", "message", "thing", "remedy", "log", "capsule", "rungs", "needed_bytes", "budget_bytes",
+                          "tries", "retry_after_seconds", "diagnostics"}, error
+    assert all(set(one) == DIAGNOSTIC for one in error["diagnostics"])
+    assert set(request) == {"origin", "flags", "compiler", "abi_tag", "share", "cse", "emitter_version", "isa_wish",
+                            "headers", "exact_flags", "name", "code", "isa_level"}, request
+    assert capsule["request_digest"] == request_digest(request)
+    assert capsule["key"] == artifact_key(capsule["request_digest"], capsule["compiler"]["name"],
+                                          capsule["compiler"]["identity"], *(capsule["target"][name] for name in ("triple", "isa")))
+
+
 # ---- what there is to read --------------------------------------------------------------------------------------------
 
 def read_golden(directory):
@@ -201,6 +234,7 @@ def read_golden(directory):
             continue
         raise AssertionError("damage was not found")
     check_identity(json.loads((directory / "identity_v1.json").read_text()))
+    check_capsule(json.loads((directory / "capsule_v1.json").read_text()))
     print(f"golden files: an artifact of {len(data)} bytes, {len(rows)} requests")
 
 
@@ -218,10 +252,10 @@ def read_live(binaries):
                        if not variable.startswith(("JITC_", "XDG_"))}
         environment.update(JITC_RUNTIME_DIR=str(scratch / "run"), JITC_STORE=str(scratch / "store"), HOME=name)
 
-        def jitc(*arguments, cwd=None, **further):
+        def jitc(*arguments, cwd=None, code=0, **further):
             done = subprocess.run([str(binaries.resolve() / "jitc"), *map(str, arguments)], env={**environment, **further},
                                   cwd=cwd, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            assert done.returncode == 0, done.stderr.decode()
+            assert done.returncode == code, done.stderr.decode()
             return done.stdout.decode().strip()
 
         source = scratch / "twice.c"
@@ -230,12 +264,25 @@ def read_live(binaries):
             environment.update(settings)
             jitc("daemon", "start")
             try:
+                if not settings:
+                    check_live_capsule(jitc, scratch)
                 for arguments in (["--flag=-O1", "--flag=-DB=2", "--isa=x86-64-v2"], ["--cc=gcc", "--flag=-O2"],
                                   ["--isa=native"]):
                     check_live(jitc, source, arguments, scratch, bool(settings))
             finally:
                 jitc("daemon", "stop")
     print("what the daemon wrote reads as the page says")
+
+
+def check_live_capsule(jitc, scratch):
+    source = scratch / "broken.c"
+    source.write_bytes(b"int f(void) {\r\n  return q;\r\n}\r\n")
+    error = json.loads(jitc("submit", "--json", source, code=1))["error"]
+    capsule = json.loads(pathlib.Path(error["capsule"]).read_text())
+    check_capsule(capsule)
+    assert pathlib.Path(error["capsule"]) == scratch / "run" / "capsules" / f"{capsule['key']}.json"
+    assert capsule["request"]["origin"].encode() == source.read_bytes()
+    assert capsule["error"]["diagnostics"][0]["line"] == 2
 
 
 def check_live(jitc, source, arguments, scratch, has_roots):

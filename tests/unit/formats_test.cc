@@ -7,6 +7,7 @@
 
 #include "client/loader/module.h"
 #include "common/artifact.h"
+#include "common/capsule.h"
 #include "common/files.h"
 #include "common/identity.h"
 #include "common/request.h"
@@ -289,6 +290,77 @@ TEST(GoldenIdentity, EveryMemberIsNeededAndOthersAreIgnored) {
       EXPECT_EQ(identity_from(other.dump()).error().kind, ErrorKind::kVersionSkew) << name << mistyped;
     }
   }
+}
+
+// ---- the capsule ----------------------------------------------------------------------------------------------------
+
+TEST(GoldenCapsule, HasEveryMemberAsItWasWritten) {
+  const auto capsule = capsule_from_json(golden("capsule_v1.json"), "capsule_v1.json");
+  ASSERT_TRUE(capsule) << to_line(capsule.error());
+  EXPECT_EQ(capsule->created, "2024-02-29T23:59:59Z");
+  EXPECT_EQ(capsule->jitc, "0.1.0");
+  EXPECT_EQ(capsule->host, "node7");
+  EXPECT_EQ(capsule->command.size(), 6U);
+  EXPECT_EQ(capsule->environment, (std::vector<std::string>{"LANG=C", "CPATH=/opt/a=b"}));
+  EXPECT_EQ(capsule->compiler.path, "/usr/bin/gcc");
+  EXPECT_EQ(capsule->target.isa, "x86-64-v3");
+  EXPECT_EQ(capsule->memory_bytes, std::uint64_t{1} << 30);
+  EXPECT_EQ(capsule->cpu_seconds, 600U);
+  EXPECT_EQ(capsule->compilers, 4U);
+  EXPECT_EQ(capsule->budget_bytes, ~std::uint64_t{0} >> 1);
+  EXPECT_EQ(capsule->predicted_bytes, 104857600U);
+  EXPECT_EQ(capsule->peak_bytes, 98765432U);
+  EXPECT_EQ(capsule->seconds, 0.125);
+  EXPECT_EQ(capsule->attempts, 2U);
+  EXPECT_EQ(capsule->exit_status, 4);
+  EXPECT_EQ(capsule->signal, 11);
+  const Request& request = capsule->request;
+  EXPECT_EQ(request.name, "answer.c");
+  EXPECT_EQ(request.text(), "double answer(double x) { return 42.0 * x; }\n");
+  EXPECT_EQ(request.isa_level, "x86-64-v3");
+  EXPECT_EQ(request.headers, (std::vector<Header>{{"a/b.h", "#define A 42.0\n"}, {"c.h", ""}}));
+  EXPECT_EQ(request_digest(request).hex(), capsule->request_digest);
+  EXPECT_EQ(artifact_key(request_digest(request), capsule->compiler, capsule->target).hex(), capsule->key);
+  const Error& error = capsule->error;
+  EXPECT_EQ(error.kind, ErrorKind::kCompilerCrashed);
+  ASSERT_EQ(error.diagnostics.size(), 2U);
+  EXPECT_EQ(error.diagnostics[0].column, 8U);
+  EXPECT_EQ(error.diagnostics[0].message, "über");
+  EXPECT_EQ(error.needed_bytes, 12345678901U);
+  EXPECT_EQ(error.tries, 2U);
+  EXPECT_EQ(error.retry_after_seconds, 1.5);
+  EXPECT_EQ(error.rungs.size(), 1U);
+}
+
+TEST(GoldenCapsule, IsWrittenAgainAndOthersMembersAreIgnored) {
+  const Json members = Json::parse(golden("capsule_v1.json"));
+  Json later = members;
+  for (const char* part : {"compiler", "target", "limits", "use", "error", "request"})
+    later[part]["of_a_later_version"] = later["of_a_later_version"] = {{"any", "thing"}};
+  const auto capsule = capsule_from_json(later.dump(), "c");
+  ASSERT_TRUE(capsule) << to_line(capsule.error());
+  EXPECT_EQ(Json::parse(to_json(*capsule)), members);
+}
+
+TEST(GoldenCapsule, WhatIsAbsentHasItsDefaultAndWhatIsMistypedIsNone) {
+  const Json members = Json::parse(golden("capsule_v1.json"));
+  for (const auto& [name, value] : members.items()) {
+    const bool is_needed = name == "format" || name == "version" || name == "request" || name == "error";
+    Json other = members;
+    other.erase(name);
+    EXPECT_EQ(capsule_from_json(other.dump(), "c").has_value(), !is_needed) << name;
+    for (const Json& mistyped : {Json(nullptr), Json(-1.5), Json(true)}) {
+      other[name] = mistyped;
+      EXPECT_FALSE(capsule_from_json(other.dump(), "c")) << name << mistyped;
+    }
+  }
+  const auto least = capsule_from_json(R"({"format": "jitc capsule", "version": 1, "request": {"origin": "int i;"},
+                                           "error": {"kind": "TIMED_OUT"}})",
+                                       "c");
+  ASSERT_TRUE(least) << to_line(least.error());
+  Request request;
+  request.origin = "int i;";
+  EXPECT_EQ(least->request, request);
 }
 
 }  // namespace
