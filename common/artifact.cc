@@ -75,6 +75,7 @@ void visit_fields(M& manifest, Visit visit) {
   visit("peak_bytes", manifest.peak_bytes);
   visit("predicted_bytes", manifest.predicted_bytes);
   visit("attempts", manifest.attempts);
+  visit("checked", manifest.checked);
   visit("log", manifest.log);
   visit("created", manifest.created);
 }

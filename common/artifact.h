@@ -69,6 +69,7 @@ struct Manifest {
   std::uint64_t peak_bytes = 0;
   std::uint64_t predicted_bytes = 0;
   std::uint32_t attempts = 1;
+  bool checked = false;  // it was called and compared before it was published (docs/canary.md)
   std::string log;
   std::string created;  // ISO 8601, UTC; for people only, decides nothing
 };

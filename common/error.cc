@@ -32,6 +32,7 @@ constexpr std::array kKinds{
     KindInfo{ErrorKind::kBroken, "BROKEN", 70},
     KindInfo{ErrorKind::kNotLoaded, "NOT_LOADED", 70},
     KindInfo{ErrorKind::kCorrupt, "CORRUPT", 7},
+    KindInfo{ErrorKind::kMiscompiled, "MISCOMPILED", 8},
     KindInfo{ErrorKind::kInternal, "INTERNAL", 70},
 };
 

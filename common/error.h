@@ -28,6 +28,7 @@ enum class ErrorKind : std::uint8_t {
   kNotLoaded,    // a rank could not load the module
   kCorrupt,      // an artifact does not verify
   kInternal,     // a bug
+  kMiscompiled,  // the module does not compute what was asked for, see docs/canary.md
 };
 
 // "OUT_OF_MEMORY" and so on: stable names for JSON, logs and tests.

@@ -136,6 +136,12 @@ constexpr std::array kPlainFlags = std::to_array<std::string_view>({"-w",
                                                                     "-gline-tables-only",
                                                                     "-gno-column-info"});
 
+// Options of -f that change arithmetic, in these senses: what compilers turn on by -ffast-math, and other types.
+constexpr std::array kValueOptions =
+    std::to_array<std::string_view>({"fast-math", "unsafe-math-optimizations", "associative-math", "reciprocal-math",
+                                     "finite-math-only", "no-signed-zeros", "no-honor-nans", "no-honor-infinities",
+                                     "single-precision-constant", "fp-model=fast", "fp-model=aggressive"});
+
 std::string_view name_before_value(std::string_view text) { return text.substr(0, text.find('=')); }
 
 bool is_code_option(std::string_view flag) {
@@ -416,6 +422,14 @@ std::unexpected<Error> invalid_at(std::string_view text, std::size_t at, std::st
 }
 
 }  // namespace
+
+bool keep_values(std::span<const std::string> flags) {
+  return std::ranges::none_of(flags, [](const std::string& flag) {
+    return flag == "-Ofast" ||
+           (flag.starts_with("-f") &&
+            std::ranges::find(kValueOptions, std::string_view(flag).substr(2)) != kValueOptions.end());
+  });
+}
 
 Result<void> check_flags(std::span<const std::string> flags, std::span<const std::string> include_roots) {
   for (std::size_t i = 0; i < flags.size(); ++i) {

@@ -14,6 +14,9 @@ namespace jitc::common {
 // kRefused, naming the first flag that is not allowed. `-I dir` and `-Idir` are allowed inside `include_roots`.
 Result<void> check_flags(std::span<const std::string> flags, std::span<const std::string> include_roots);
 
+// Do all these flags leave IEEE arithmetic as it is, up to the contraction of a product and a sum?
+bool keep_values(std::span<const std::string> flags);
+
 // Splits a setting's value at white space; quotes and backslashes are refused (kUsage), since no flag needs them.
 Result<std::vector<std::string>> split_flags(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/canary.h"
 #include "common/digest.h"
 #include "common/error.h"
 
@@ -41,7 +42,9 @@ struct Request {
   std::string job;        // who shares a turn in the queue
   bool prefetch = false;
   bool no_cache = false;
-  bool no_capsule = false;  // its failure leaves none, unless others wait who want one
+  bool no_capsule = false;       // its failure leaves none, unless others wait who want one
+  bool checked = false;          // nobody gets its module before it was checked, where that can be
+  std::optional<Canary> canary;  // what the module must compute; none: it is not checked
 
   bool operator==(const Request&) const = default;
   std::string_view text() const { return code.empty() ? std::string_view(origin) : std::string_view(code); }

@@ -66,6 +66,9 @@ constexpr auto kTable = std::to_array<SettingInfo>({
      "share common subexpressions of symbolic input when it is printed"},
     {"share", "JITC_SHARE", "--share", kChoice, "auto", "0 1 auto",
      "share common subexpressions of C text before its first compile"},
+    {"canary", "JITC_CANARY", "", kChoice, "auto", "auto off on",
+     "call a fresh module of a problem at seeded points and compare before anybody gets it (auto: unless flags such as "
+     "-ffast-math let values differ)"},
     {"isa", "JITC_ISA", "--isa", kText, "common", "",
      "instruction set: common (to the job's CPUs), native, or a level such as x86-64-v3"},
     {"divergent", "JITC_DIVERGENT", "", kChoice, "error", "error adopt",

@@ -33,7 +33,7 @@ struct jitc_context {
 
   // A wrong setting is this rank's part of the first collective decision, not a failure to open.
   jitc::common::Result<jitc::common::Settings> settings_;
-  jitc::common::Result<jitc::common::Request> defaults_;
+  jitc::common::Result<jitc::api::Defaults> defaults_;
   jitc::api::RecentRequests recent_;
   std::string runtime_dir_;
   jitc_progress_callback progress_;

@@ -10,6 +10,7 @@ namespace jitc::api {
 using common::ErrorKind;
 
 static_assert(JITC_INTERNAL == static_cast<int>(ErrorKind::kInternal));
+static_assert(JITC_MISCOMPILED == static_cast<int>(ErrorKind::kMiscompiled));
 static_assert(JITC_NOT_LOADED == static_cast<int>(ErrorKind::kNotLoaded));
 static_assert(JITC_INVALID_SOURCE == static_cast<int>(ErrorKind::kInvalidSource));
 

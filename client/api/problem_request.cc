@@ -5,10 +5,14 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "client/api/problem_text.h"
 #include "client/api/request.h"
+#include "client/graph/canary.h"
+#include "common/flags.h"
 
 namespace jitc::api {
 namespace {
@@ -37,17 +41,53 @@ Result<void> check_base(const jitc_request& base) {
                       "leave them empty: the problem is the source");
 }
 
+// How the code of a problem is made, and at which constants it is checked.
+struct Making {
+  graph::EmitOptions options;
+  jitc_layout layout = JITC_SEPARATE;
+  std::vector<double> constants;  // by slot
+};
+
+graph::CanaryOptions canary_options(const Making& making, const std::string& prefix) {
+  using Layout = graph::CanaryOptions::Layout;
+  return {.layout = making.layout == JITC_BATCH   ? Layout::kBatch
+                    : making.layout == JITC_FUSED ? Layout::kFused
+                                                  : Layout::kSeparate,
+          .prefix = prefix,
+          .int_bits = making.options.int_bits,
+          .constants = making.constants};
+}
+
 // Runs on the root's helper thread, on a miss.
-Result<std::string> make_code(const graph::Problem& problem, graph::EmitOptions options, jitc_layout layout,
-                              const common::Request& request) {
+Result<gate::MadeCode> make_code(const graph::Problem& problem, const Making& making, const common::Request& request) {
   const Result<Lowered> lowered = lower_copy(problem);
   if (!lowered) return std::unexpected(lowered.error());
+  graph::EmitOptions options = making.options;
   options.prefix = symbol_prefix(common::request_digest(request));
-  return print(*lowered, options, layout);
+  Result<std::string> text = print(*lowered, options, making.layout);
+  if (!text) return std::unexpected(std::move(text.error()));
+  if (!request.checked) return std::move(*text);
+  return gate::MadeCode(std::move(*text), graph::make_canary(lowered->problem, lowered->functions,
+                                                             canary_options(making, options.prefix)));
+}
+
+std::vector<double> constants_by_slot(const jitc_problem& problem) {
+  const std::vector<std::uint32_t> slots = graph::constant_slots(problem.problem());
+  std::vector<double> constants(slots.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) constants[slots[i]] = problem.values()[i];
+  return constants;
+}
+
+Result<bool> wants_canary(std::string_view setting, const common::Request& request) {
+  if (setting == "off") return false;
+  if (setting == "on") return true;
+  if (setting == "auto") return common::keep_values(request.flags);
+  return common::fail(ErrorKind::kUsage, "'" + std::string(setting) + "' is not a value of it", "canary",
+                      "use auto, off or on");
 }
 
 Result<gate::Demand> make_demand(jitc_problem& problem, const jitc_emit_options& options, jitc_request base,
-                                 const common::Request& defaults) {
+                                 const Defaults& defaults) {
   if (auto checked = check_base(base); !checked) return std::unexpected(std::move(checked.error()));
   const auto description = problem.description();
   if (!description) return std::unexpected(description.error());
@@ -56,16 +96,21 @@ Result<gate::Demand> make_demand(jitc_problem& problem, const jitc_emit_options&
   emit_options->skip_zero = true;
   emit_options->table = true;
   if (!base.name || !*base.name) base.name = problem.problem().name.c_str();
-  common::Request request = request_of(base, defaults, **description + describe(*emit_options, options.layout));
+  common::Request request = request_of(base, defaults.request, **description + describe(*emit_options, options.layout));
   if (options.sharing) request.cse = options.sharing;
   request.share = "0";  // concerns texts that callers give
   request.emitter_version = graph::kEmitterVersion;
   auto sharing = sharing_of(request.cse);
   if (!sharing) return std::unexpected(std::move(sharing.error()));
   emit_options->sharing = *sharing;
+  const auto checked = wants_canary(options.canary ? options.canary : defaults.canary, request);
+  if (!checked) return std::unexpected(checked.error());
+  request.checked = *checked;
+  Making making{std::move(*emit_options), options.layout, constants_by_slot(problem)};
   return gate::Demand{problem.asked(std::move(request)), graph::constants_manifest(problem.problem()),
-                      [shared = problem.share(), emit = std::move(*emit_options), layout = options.layout](
-                          const common::Request& asked) { return make_code(*shared, emit, layout, asked); }};
+                      [shared = problem.share(), making = std::move(making)](const common::Request& asked) {
+                        return make_code(*shared, making, asked);
+                      }};
 }
 
 }  // namespace
@@ -75,7 +120,7 @@ std::string symbol_prefix(const common::Digest& request) { return symbol(request
 std::array<char, 32> table_symbol(const common::Digest& request) noexcept { return symbol(request, "table"); }
 
 gate::Demand demand_of(jitc_problem* problem, const jitc_emit_options* options, const jitc_request* request,
-                       const Result<common::Request>& defaults) {
+                       const Result<Defaults>& defaults) {
   try {
     if (!defaults) return {std::unexpected(defaults.error()), {}};
     if (!problem) return {common::fail(ErrorKind::kUsage, "no problem was given", "jitc_compile_problem"), {}};

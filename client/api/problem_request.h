@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/api/problem.h"
+#include "client/api/request.h"
 #include "client/gate/gate.h"
 #include "common/request.h"
 
@@ -19,6 +20,6 @@ std::array<char, 32> table_symbol(const common::Digest& request) noexcept;
 
 // Like demand_of(request, defaults): what is wrong becomes this rank's part of the collective decision.
 gate::Demand demand_of(jitc_problem* problem, const jitc_emit_options* options, const jitc_request* request,
-                       const common::Result<common::Request>& defaults);
+                       const common::Result<Defaults>& defaults);
 
 }  // namespace jitc::api

@@ -66,7 +66,7 @@ bool is_request_of(const Request& request, const jitc_request& given, const Requ
 
 }  // namespace
 
-Result<Request> defaults_of(const Result<common::Settings>& settings) {
+Result<Defaults> defaults_of(const Result<common::Settings>& settings) {
   if (!settings) return std::unexpected(settings.error());
   Result<std::vector<std::string>> flags = common::split_flags(settings->text("cflags"));
   if (!flags) return std::unexpected(std::move(flags.error()));
@@ -76,7 +76,7 @@ Result<Request> defaults_of(const Result<common::Settings>& settings) {
   request.isa_wish = settings->text("isa");
   request.share = settings->text("share");
   request.cse = settings->text("cse");
-  return request;
+  return Defaults{std::move(request), settings->text("canary")};
 }
 
 Request request_of(const jitc_request& given, const Request& defaults, std::string origin) {
@@ -93,7 +93,7 @@ Request request_of(const jitc_request& given, const Request& defaults, std::stri
   return request;
 }
 
-gate::Demand demand_of(const jitc_request* request, const Result<Request>& defaults, RecentRequests& recent) {
+gate::Demand demand_of(const jitc_request* request, const Result<Defaults>& defaults, RecentRequests& recent) {
   try {
     if (!defaults) return {std::unexpected(defaults.error()), {}};
     if (!request) return {common::fail(ErrorKind::kUsage, "no request was given", "jitc_compile"), {}};
@@ -104,15 +104,15 @@ gate::Demand demand_of(const jitc_request* request, const Result<Request>& defau
     const Result<std::string_view> source = source_of(given, name_of(given), made);
     if (!source) return {std::unexpected(source.error()), {}};
     const common::SharedRequest& known =
-        recent.get([&](const Request& one) { return is_request_of(one, given, *defaults, *source); },
+        recent.get([&](const Request& one) { return is_request_of(one, given, defaults->request, *source); },
                    [&] {
-                     Request wanted = request_of(given, *defaults, std::string(*source));
+                     Request wanted = request_of(given, defaults->request, std::string(*source));
                      wanted.emitter_version = sharing_version(wanted);
                      return wanted;
                    });
     gate::Demand demand{known, std::move(manifest)};
     if (wants_sharing(*known)) {
-      demand.make_code = [](const Request& asked) -> Result<std::string> { return shared_text(asked); };
+      demand.make_code = [](const Request& asked) -> Result<gate::MadeCode> { return shared_text(asked); };
       demand.origin_is_source = true;
     }
     return demand;

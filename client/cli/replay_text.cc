@@ -34,13 +34,13 @@ Variables variables(const std::vector<std::string>& environment) {
 
 bool is_of_the_compile(ErrorKind kind) {
   return kind == ErrorKind::kInvalidSource || kind == ErrorKind::kCompilerCrashed || kind == ErrorKind::kOutOfMemory ||
-         kind == ErrorKind::kTimedOut;
+         kind == ErrorKind::kTimedOut || kind == ErrorKind::kMiscompiled;
 }
 
 }  // namespace
 
 Replayed compare(const common::Error& recorded, const std::optional<common::Error>& now) {
-  if (!now) return Replayed::kCompiles;
+  if (!now) return recorded.kind == ErrorKind::kMiscompiled ? Replayed::kUnchecked : Replayed::kCompiles;
   if (now->kind == recorded.kind) {
     const bool same = now->kind != ErrorKind::kInvalidSource || errors_of(*now) == errors_of(recorded);
     return same ? Replayed::kSameFailure : Replayed::kOtherFailure;
@@ -52,6 +52,8 @@ const char* words_of(Replayed replayed) {
   switch (replayed) {
     case Replayed::kCompiles:
       return "it compiles here";
+    case Replayed::kUnchecked:
+      return "it compiles here, and was not checked";
     case Replayed::kSameFailure:
       return "the same failure";
     case Replayed::kOtherFailure:
@@ -66,6 +68,8 @@ const char* name_of(Replayed replayed) {
   switch (replayed) {
     case Replayed::kCompiles:
       return "compiles";
+    case Replayed::kUnchecked:
+      return "compiles_unchecked";
     case Replayed::kSameFailure:
       return "same_failure";
     case Replayed::kOtherFailure:

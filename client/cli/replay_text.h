@@ -12,9 +12,10 @@
 
 namespace jitc::cli {
 
-enum class Replayed { kCompiles, kSameFailure, kOtherFailure, kNotRun };
+enum class Replayed { kCompiles, kUnchecked, kSameFailure, kOtherFailure, kNotRun };
 // The same: of one kind, and of sources that do not compile with the same errors. kNotRun: what is missing here says
-// nothing about the source (no daemon, no such compiler, interrupted).
+// nothing about the source (no daemon, no such compiler, interrupted). kUnchecked: it compiled there too, to a module
+// that was wrong; a capsule does not have what it must compute.
 Replayed compare(const common::Error& recorded, const std::optional<common::Error>& now);
 // "it compiles here", "the same failure" ...
 const char* words_of(Replayed replayed);

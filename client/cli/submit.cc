@@ -23,7 +23,7 @@ constexpr const char* kFooter =
     "  0  done                              6  timed out\n"
     "  1  the source does not compile       7  the store cannot be used, or\n"
     "  2  wrong usage; a file, -o or           did not keep the artifact\n"
-    "     standard output cannot be used    8  the compiler crashed\n"
+    "     standard output cannot be used    8  the compiler crashed, or was wrong\n"
     "  3  no daemon, or draining, or of     9  cancelled\n"
     "     another version                  70  a bug in jitc\n"
     "  4  refused by policy\n"

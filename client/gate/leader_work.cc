@@ -27,15 +27,22 @@ Result<Obtained> compile(Compiler& compiler, const LeaderWork::Order& order, con
   const common::Request& request = order.request;
   if (!report({})) return common::fail(ErrorKind::kCancelled, "nobody waits any more", request.name);
   if (!order.make_code) return compiler.compile(request, report);
-  Result<std::string> code = order.make_code(request);
-  if (!code) return std::unexpected(std::move(code.error()));
+  Result<MadeCode> made = order.make_code(request);
+  if (!made) return std::unexpected(std::move(made.error()));
   common::Request with_code = request;
-  with_code.code = std::move(*code);
+  with_code.code = std::move(made->code);
+  with_code.canary = std::move(made->canary);
   Result<Obtained> obtained = compiler.compile(with_code, report);
   if (order.origin_is_source && !obtained && common::fall_back_to_origin(with_code, obtained.error()))
     obtained = compiler.compile(with_code, report);
   if (obtained) obtained->has_made_code = !with_code.code.empty();
   return obtained;
+}
+
+// Where there is no daemon nobody can check what the store has, and it serves as it is.
+std::optional<Obtained> look_up_unchecked(StoreLookup& store, common::Request request) {
+  request.checked = false;
+  return store.look_up(request);
 }
 
 // For the helper thread; it owns what it uses. A miss of a mere look-up has no bytes.
@@ -46,7 +53,10 @@ RootWork::Task task_of(Work work, std::shared_ptr<const LeaderWork::Order> order
     if (work != Work::kCompile)
       if (std::optional<Obtained> found = store->look_up(order->request)) return std::move(*found);
     if (work == Work::kLookUp) return Obtained{};
-    return compile(*compiler, *order, report);
+    Result<Obtained> obtained = compile(*compiler, *order, report);
+    if (!obtained && obtained.error().kind == ErrorKind::kUnreachable && order->request.checked)
+      if (std::optional<Obtained> found = look_up_unchecked(*store, order->request)) return std::move(*found);
+    return obtained;
   };
 }
 

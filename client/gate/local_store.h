@@ -11,8 +11,9 @@ namespace jitc::gate {
 class LocalStore : public StoreLookup {
  public:
   explicit LocalStore(std::string runtime_dir) : runtime_dir_(std::move(runtime_dir)) {}
-  // Verified bytes. nullopt without an identity file, for a compiler that the daemon does not offer, on a miss, and for
-  // an entry that does not verify (the daemon finds it too, and puts it away).
+  // Verified bytes. nullopt without an identity file, for a compiler that the daemon does not offer, on a miss, for an
+  // entry that was not checked where the request wants that (the daemon checks it), and for one that does not verify
+  // (the daemon finds it too, and puts it away).
   std::optional<Obtained> look_up(const common::Request& request) override;
 
  private:

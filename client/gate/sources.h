@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "client/gate/wire.h"
 #include "client/rpc/daemon.h"
@@ -28,10 +29,18 @@ struct Obtained {
 // Says how far it is; false: nobody waits any more, give up.
 using Report = std::function<bool(const rpc::Progress&)>;
 
+// A text, and what its module must compute where that is known.
+struct MadeCode {
+  std::string code;
+  std::optional<common::Canary> canary;
+  MadeCode(std::string text, std::optional<common::Canary> values = {})  // a text alone is one, too
+      : code(std::move(text)), canary(std::move(values)) {}
+};
+
 // Makes the text that is compiled where another one stands for it in the request's digest: a problem not yet
 // differentiated, a text not yet shared. Called on one rank alone, and only when the store has no artifact; on a
 // helper thread, so that it owns what it uses.
-using MakeCode = std::function<common::Result<std::string>(const common::Request& request)>;
+using MakeCode = std::function<common::Result<MadeCode>(const common::Request& request)>;
 
 class StoreLookup {
  public:

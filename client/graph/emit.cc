@@ -25,11 +25,6 @@ constexpr std::string_view kCounts = "counts";
 constexpr std::string_view kFunctions = "functions";
 constexpr std::string_view kNames = "names";
 
-bool is_zero(const Graph& graph, const PointwiseFunction& function) {
-  return std::ranges::all_of(function.outputs,
-                             [&](NodeId id) { return graph.is_number(id) && graph.number_of(id) == 0.0; });
-}
-
 common::Result<void> check_options(const EmitOptions& options) {
   if (options.complex_scalar) {
     return common::fail(ErrorKind::kUsage, "PetscScalar is complex; the functions are written for real numbers",
@@ -174,6 +169,11 @@ common::Result<void> check_names(const Plain& plain, std::span<const PointwiseFu
 }
 
 }  // namespace
+
+bool is_zero(const Graph& graph, const PointwiseFunction& function) {
+  return std::ranges::all_of(function.outputs,
+                             [&](NodeId id) { return graph.is_number(id) && graph.number_of(id) == 0.0; });
+}
 
 common::Result<std::string> emit(const Graph& graph, std::span<const PointwiseFunction> functions,
                                  const EmitOptions& options, EmitStatistics* statistics) {

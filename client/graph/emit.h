@@ -45,6 +45,9 @@ struct PointwiseFunction {
   std::string group;            // "residual", "bcs", ... of the table of functions: see docs/graph.md
 };
 
+// Are all its outputs identically zero?
+bool is_zero(const Graph& graph, const PointwiseFunction& function);
+
 enum class Types : std::uint8_t {
   kPetsc,  // PetscInt, PetscReal, PetscScalar, as typedefs that the text itself prints
   kPlain,  // int (or 64-bit) and double

@@ -33,9 +33,66 @@ ErrorKind kind_of(v1::FailureKind kind) {
       return ErrorKind::kDraining;
     case v1::VERSION_SKEW:
       return ErrorKind::kVersionSkew;
+    case v1::MISCOMPILED:
+      return ErrorKind::kMiscompiled;
     default:
       return ErrorKind::kInternal;  // also the kinds of daemons newer than this client
   }
+}
+
+v1::Canary::Argument::Kind to_wire(common::Canary::Argument::Kind kind) {
+  using Kind = common::Canary::Argument::Kind;
+  switch (kind) {
+    case Kind::kInteger:
+      return v1::Canary::Argument::INTEGER;
+    case Kind::kIntegers:
+      return v1::Canary::Argument::INTEGERS;
+    case Kind::kNumbers:
+      return v1::Canary::Argument::NUMBERS;
+    case Kind::kConstants:
+      return v1::Canary::Argument::CONSTANTS;
+    case Kind::kOutput:
+      return v1::Canary::Argument::OUTPUT;
+  }
+  return v1::Canary::Argument::KIND_UNSPECIFIED;
+}
+
+template <class List, class Values>
+void assign(List& list, const Values& values) {
+  list.Assign(values.begin(), values.end());
+}
+
+v1::Canary to_wire(const common::Canary& canary) {
+  v1::Canary wire;
+  wire.set_table(canary.table);
+  wire.set_int_bits(canary.int_bits);
+  wire.set_copies(canary.copies);
+  assign(*wire.mutable_integers(), canary.integers);
+  for (const common::Canary::Point& point : canary.points) {
+    auto& added = *wire.add_points();
+    assign(*added.mutable_numbers(), point.numbers);
+    added.set_t(point.t);
+    added.set_u_t_shift(point.u_t_shift);
+  }
+  for (const common::Canary::Call& call : canary.calls) {
+    auto& added = *wire.add_calls();
+    added.set_function(call.function);
+    for (const common::Canary::Argument& argument : call.arguments) {
+      auto& one = *added.add_arguments();
+      one.set_kind(to_wire(argument.kind));
+      one.set_value(argument.value);
+      one.set_count(argument.count);
+    }
+    for (const common::Canary::Output& output : call.outputs) {
+      auto& one = *added.add_outputs();
+      one.set_kind(output.kind);
+      one.set_of(common::valid_utf8(output.of));
+      assign(*one.mutable_shape(), output.shape);
+      assign(*one.mutable_want(), output.want);
+      assign(*one.mutable_allowed(), output.allowed);
+    }
+  }
+  return wire;
 }
 
 std::string dump(const nlohmann::json& object) {
@@ -81,6 +138,7 @@ v1::CompileRequest to_message(const common::Request& request, bool want_bytes) {
   message.set_no_cache(request.no_cache);
   message.set_no_capsule(request.no_capsule);
   message.set_want_bytes(want_bytes);
+  if (request.canary) *message.mutable_canary() = to_wire(*request.canary);
   return message;
 }
 

@@ -21,8 +21,11 @@ struct DaemonCounters {
   std::uint64_t untrusted = 0;
   std::uint64_t publish_failures = 0;
   std::uint64_t worker_restarts = 0;
-  std::uint64_t memory_bytes = 0;       // of compiles and spares, now
-  std::uint64_t memory_peak_bytes = 0;  // and at most so far
+  std::uint64_t canaries_run = 0;
+  std::uint64_t canaries_refused = 0;     // of these: the module was wrong
+  std::uint64_t canaries_unfinished = 0;  // of these: nothing can be said
+  std::uint64_t memory_bytes = 0;         // of compiles and spares, now
+  std::uint64_t memory_peak_bytes = 0;    // and at most so far
   std::uint64_t memory_budget_bytes = 0;
   std::uint64_t max_compilers = 0;
   bool draining = false;

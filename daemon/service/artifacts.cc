@@ -51,6 +51,7 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   manifest.peak_bytes = compiled.peak_bytes;
   manifest.predicted_bytes = facts.predicted_bytes;
   manifest.attempts = facts.attempts;
+  manifest.checked = facts.checked;
   manifest.log = compiled.log;
   manifest.created = common::utc_text(std::time(nullptr));
   return manifest;
@@ -123,7 +124,9 @@ std::shared_ptr<const Product> Artifacts::publish(const Prepared& prepared, cons
   } else if (facts.outdated) {
     warn("not kept in the store: the compiler or a header changed while it was compiled", *product);
   } else {
-    keep(resolved.key, *elf, tail, prepared.request.no_cache, *product);
+    if (!facts.replaces.empty())
+      warn("compiled anew, since what the store had was refused: " + facts.replaces, *product);
+    keep(resolved.key, *elf, tail, prepared.request.no_cache || !facts.replaces.empty(), *product);
   }
   if (product->path.empty()) {
     *elf += tail;
@@ -133,6 +136,7 @@ std::shared_ptr<const Product> Artifacts::publish(const Prepared& prepared, cons
   }
   product->compile_seconds = compiled.seconds;
   product->peak_bytes = compiled.peak_bytes;
+  product->is_new = product->is_new || product->path.empty();
   return product;
 }
 
@@ -153,7 +157,8 @@ void Artifacts::keep(const common::Digest& key, const std::string& elf, const st
         product);
   }
   // A read-only layer's, which cannot be moved, or that of a writer who was faster.
-  if (fresh && artifact.view.elf != elf) return warn("another artifact stands in the store: " + artifact.path, product);
+  product.is_new = artifact.view.elf == elf;
+  if (fresh && !product.is_new) return warn("another artifact stands in the store: " + artifact.path, product);
   take(artifact, product);
 }
 

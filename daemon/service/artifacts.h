@@ -24,6 +24,8 @@ struct CompileFacts {
   std::uint64_t predicted_bytes = 0;
   std::vector<std::string> rungs;
   std::string degraded;   // how it was compiled otherwise than asked, and why; empty: as asked
+  std::string replaces;   // why what the store had must not be had any more; empty: nothing was wrong
+  bool checked = false;   // it has passed its canary
   bool outdated = false;  // a compiler or a header changed meanwhile: the key may be that of another text
 };
 
@@ -47,6 +49,8 @@ class Artifacts {
   void begin_care(std::function<void(std::vector<schedule::Experience>)> recall);
   // Until the care has ended, which is not begun again, and what was published is durable.
   void end_care();
+  // It is whole, and of this key, and wrong.
+  void set_aside(const common::Digest& key) { store_->set_aside(key); }
   // A client served this one itself.
   void used(const common::Digest& key) { store_->touch(key); }
 

@@ -211,6 +211,9 @@ EngineOptions Daemon::engine_options() {
   options.cpu_seconds = static_cast<std::uint32_t>(std::max(1.0, settings.seconds("cpu_limit")));
   options.store_patience = schedule::Seconds(settings.seconds("timeout"));
   options.include_roots = settings.list("include_roots");
+  options.canary = settings.text("canary") != "off";
+  options.cpu = embedded_.cpu + " " + embedded_.features;
+  options.passed_file = lock_.guards() ? options_.runtime_dir + "/" + kPassedName : std::string();
   options.confirm = [this](const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then) {
     confirm(prepared, std::move(then));
   };
@@ -398,6 +401,9 @@ std::map<std::string, std::uint64_t> Daemon::counters() const {
   own.untrusted = kept.untrusted;
   own.publish_failures = artifacts_->publish_failures();
   own.worker_restarts = worker_.restarts();
+  own.canaries_run = engine_->canaries().run;
+  own.canaries_refused = engine_->canaries().refused;
+  own.canaries_unfinished = engine_->canaries().unfinished;
   own.memory_bytes = engine_->memory_now();
   own.memory_peak_bytes = engine_->memory_peak();
   own.memory_budget_bytes = engine_->budget();

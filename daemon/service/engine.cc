@@ -34,6 +34,7 @@ Engine::Engine(asio::io_context& state, asio::thread_pool& io, Artifacts& artifa
       scheduler_(limits_),
       claims_(state, artifacts.leases(),
               [this](FlightId flight, schedule::ClaimOutcome outcome) { claimed(flight, outcome); }, {}),
+      passed_(options_.passed_file, options_.cpu),
       budget_(limits_.budget_bytes),
       deadline_(state),
       beat_(state) {}
@@ -58,6 +59,7 @@ schedule::WaiterId Engine::submit(std::shared_ptr<Waiter> waiter, std::shared_pt
   if (flight != schedule::kNoFlight) {
     Flight& data = flights_[flight];
     data.wants_capsule = data.wants_capsule || !prepared->request.no_capsule;
+    if (prepared->canary && options_.canary) data.canary = prepared->canary;
     if (!data.prepared) data.prepared = std::move(prepared);
     data.waiters.insert(id);
     if (data.attempt > 0 && scheduler_.phase_of(flight) == FlightView::Phase::kRunning) {
@@ -104,6 +106,7 @@ void Engine::close(const Error& error) {
   flights_.clear();
   jobs_.clear();
   held_back_.clear();
+  held_checks_.clear();
   claims_.end();
   held_answers_.clear();
 }
@@ -132,6 +135,13 @@ void Engine::looked_up(FlightId id, std::shared_ptr<const Product> product) {
   const bool hit = product != nullptr;
   entry->second.at_the_store.reset();
   entry->second.product = std::move(product);
+  if (!hit || !begins_check(id)) look_up_ended(id);
+}
+
+// With its product, or without one.
+void Engine::look_up_ended(FlightId id) {
+  const auto entry = flights_.find(id);
+  const bool hit = entry->second.product != nullptr;
   auto actions = scheduler_.look_up_done(Clock::now(), id, hit);
   trace_.leave(Clock::now(), id, Stage::kLookUp, hit ? "HIT" : "MISS");
   if (scheduler_.phase_of(id)) {
@@ -184,6 +194,7 @@ void Engine::run(schedule::Forget& action) {
   if (entry == flights_.end()) return;
   if (entry->second.job != 0) jobs_.erase(entry->second.job);
   flights_.erase(entry);
+  if (!held_checks_.empty()) asio::post(state_, [this] { start_held_checks(); });
 }
 
 // ---- time ----------------------------------------------------------------------------------------------------------

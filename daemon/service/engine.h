@@ -1,8 +1,8 @@
 // Carries out what the scheduler decides: look-ups and publishing on I/O threads, compiles by the worker, answers to
 // the waiters. Everything here runs on the state thread; what comes from elsewhere is posted to it first.
-// In five files: engine.cc has waiters, look-ups, answers and time, engine_claims.cc what other nodes compile,
-// engine_compiles.cc compiles and what the worker says of them, engine_failures.cc what a failure leaves,
-// engine_memory.cc memory, limits and spares.
+// In six files: engine.cc has waiters, look-ups, answers and time, engine_claims.cc what other nodes compile,
+// engine_compiles.cc compiles and what the worker says of them, engine_canary.cc the check of modules before anybody
+// gets them, engine_failures.cc what a failure leaves, engine_memory.cc memory, limits and spares.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,7 @@
 #include "daemon/service/capsules.h"
 #include "daemon/service/claims.h"
 #include "daemon/service/figures.h"
+#include "daemon/service/passed.h"
 #include "daemon/service/work.h"
 #include "daemon/service/worker_link.h"
 
@@ -57,6 +58,9 @@ struct EngineOptions {
   std::uint32_t most_objects = 1;                   // that run or wait to be published: each holds descriptors
   std::chrono::duration<double> store_patience{0};  // with a store that answers nothing; 0: no end
   std::vector<std::string> include_roots;
+  bool canary = true;       // modules are checked where what they must compute is known
+  std::string cpu;          // the model and its features
+  std::string passed_file;  // which modules have passed; empty: known by this daemon alone
   // Would this request get the same key now? Headers and compilers are read after it was made, and may have changed
   // while the flight waited and compiled. `then` is called on the state thread, at once or later.
   std::function<void(const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then)> confirm;
@@ -65,6 +69,12 @@ struct EngineOptions {
   std::function<void(std::shared_ptr<const Failure> failure, std::function<void(std::set<common::Digest>)> then)>
       keep_capsule;
   std::function<std::string(const common::Digest& key)> capsule_path;
+};
+
+struct CanaryCounts {
+  std::uint64_t run = 0;
+  std::uint64_t refused = 0;     // of these: the module was wrong
+  std::uint64_t unfinished = 0;  // of these: nothing can be said
 };
 
 class Engine {
@@ -102,6 +112,7 @@ class Engine {
   schedule::Time last_used() const { return last_used_; }
   std::vector<JobView> jobs() const;
   const schedule::Counters& counters() const { return scheduler_.counters(); }
+  const CanaryCounts& canaries() const { return canaries_; }
   const schedule::Limits& limits() const { return limits_; }
   const Holdings& holdings() const { return holdings_; }  // as the worker said last
   std::uint64_t memory_now() const { return memory_now_; }
@@ -129,7 +140,11 @@ class Engine {
     std::uint32_t attempt = 0;
     bool is_lowered = false;  // its attempt is not at the level of optimisation that was asked for
     std::uint64_t memory_bytes = 0;
-    bool wants_capsule = false;  // one of those who asked for it does
+    bool wants_capsule = false;                 // one of those who asked for it does
+    std::shared_ptr<const std::string> canary;  // what the module must compute; null: nobody of the waiters knows
+    bool is_checking = false;                   // the job is a check: of `compiled`, else of `product`
+    bool is_checked = false;                    // `compiled` has passed
+    std::string replaces;                       // why what the store had was refused
     std::optional<WorkerFinished> compiled;
     std::shared_ptr<const Product> product;
   };
@@ -148,10 +163,18 @@ class Engine {
   void looked_up(FlightId flight, std::shared_ptr<const Product> product);
   void claimed(FlightId flight, schedule::ClaimOutcome outcome);
   void published(FlightId flight, std::shared_ptr<const Product> product);
+  void look_up_ended(FlightId flight);
   bool can_start() const { return worker_.up() && jobs_.size() + publishing_ < options_.most_objects; }
   void start_held_back();
   void start_compile(const schedule::Compile& action);
   void compile_ended(FlightId flight, const schedule::CompileOutcome& outcome);
+  bool begins_check(FlightId flight);
+  common::Result<common::Fd> object_of(const Flight& flight) const;
+  void check_ended(FlightId flight, const WorkerFinished& finished);
+  void compiled_is_checked(FlightId flight, const WorkerFinished& finished);
+  void hit_is_checked(FlightId flight, const WorkerFinished& finished);
+  std::size_t hits_in_check() const;
+  void start_held_checks();
   void fail_later(FlightId flight, common::Error error);
   std::optional<Failure> failure_of(FlightId flight, const common::Error& error) const;
   void leave_capsule(FlightId flight, Failure failure, schedule::Actions& actions);
@@ -188,6 +211,7 @@ class Engine {
   std::unordered_map<FlightId, Flight> flights_;
   std::unordered_map<std::uint64_t, FlightId> jobs_;  // the worker's job -> flight
   std::deque<schedule::Compile> held_back_;           // to start when there is a worker, and descriptors, again
+  std::deque<FlightId> held_checks_;                  // of hits, while as many are checked as may compile
   std::size_t publishing_ = 0;
   std::unordered_map<FlightId, schedule::Actions> held_answers_;  // until the flight's capsule is written
   std::set<common::Digest> capsules_;                             // which keys have one
@@ -195,6 +219,8 @@ class Engine {
   WaiterId next_waiter_ = 1;
   std::uint64_t next_job_ = 1;
 
+  Passed passed_;
+  CanaryCounts canaries_;
   schedule::PredictionError prediction_error_;
   std::size_t recalled_ = 0;
   std::uint64_t budget_ = 0;  // compiles and spares

@@ -93,8 +93,9 @@ void Engine::run(schedule::Publish& action) {
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end() || !entry->second.compiled) return;
   const auto view = scheduler_.view(action.flight);
-  CompileFacts facts{entry->second.attempt, view ? view->predicted_bytes : 0,
-                     view ? view->rungs : std::vector<std::string>{}, action.degraded};
+  CompileFacts facts{
+      entry->second.attempt, view ? view->predicted_bytes : 0, view ? view->rungs : std::vector<std::string>{},
+      action.degraded,       entry->second.replaces,           entry->second.is_checked};
   auto compiled = std::make_shared<WorkerFinished>(std::move(*entry->second.compiled));
   entry->second.compiled.reset();
   ++publishing_;
@@ -120,6 +121,9 @@ void Engine::published(FlightId id, std::shared_ptr<const Product> product) {
   if (entry == flights_.end()) return;
   entry->second.at_the_store.reset();
   entry->second.product = std::move(product);
+  if (entry->second.is_checked && entry->second.product && entry->second.product->is_new) {
+    passed_.add(*entry->second.product, io_);
+  }
   trace_.leave(Clock::now(), id, Stage::kPublishing, {});
   carry_out(scheduler_.publish_done(Clock::now(), id));
 }
@@ -139,6 +143,7 @@ void Engine::on(WorkerFinished& finished) {
   flight.job = 0;
   flight.memory_bytes = 0;
   memory_peak_ = std::max(memory_peak_, finished.peak_bytes);
+  if (std::exchange(flight.is_checking, false)) return check_ended(id, finished);
   const CompileOutcome outcome = outcome_of(finished, *flight.prepared);
   observe::log_info("compile ended", {{"flight", std::to_string(id)},
                                       {"name", flight.prepared->request.name},
@@ -152,7 +157,7 @@ void Engine::on(WorkerFinished& finished) {
   }
   flight.compiled = std::move(finished);
   record_prediction(id, outcome);
-  compile_ended(id, outcome);
+  if (outcome.kind != CompileOutcome::Kind::kDone || !begins_check(id)) compile_ended(id, outcome);
   start_held_back();
 }
 
@@ -198,7 +203,14 @@ void Engine::on_worker_lost() {
   holdings_ = {};
   trace_memory();
   for (const auto& [job, id] : std::exchange(jobs_, {})) {
-    if (const auto flight = flights_.find(id); flight != flights_.end()) flight->second.job = 0;
+    const auto flight = flights_.find(id);
+    if (flight != flights_.end()) flight->second.job = 0;
+    if (flight != flights_.end() && std::exchange(flight->second.is_checking, false)) {
+      WorkerFinished lost;
+      lost.error = worker_lost_error();
+      check_ended(id, lost);
+      continue;
+    }
     compile_ended(id, failed_outcome(CompileOutcome::Kind::kWorkerLost, worker_lost_error()));
   }
   if (!worker_.hopeless()) return;

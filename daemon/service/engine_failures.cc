@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kPatience{1};  // of waiters with the capsule's d
 // What another machine, or a mended compiler, may answer otherwise.
 bool leaves_capsule(ErrorKind kind) {
   return kind == ErrorKind::kInvalidSource || kind == ErrorKind::kOutOfMemory || kind == ErrorKind::kTimedOut ||
-         kind == ErrorKind::kCompilerCrashed;
+         kind == ErrorKind::kCompilerCrashed || kind == ErrorKind::kMiscompiled;
 }
 
 template <class T>

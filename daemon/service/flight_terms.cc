@@ -32,6 +32,7 @@ schedule::Submission submission_of(const Prepared& prepared, const std::string& 
   submission.name = prepared.request.name;
   submission.features = features_of(prepared);
   submission.held_bytes = prepared.request.origin.size() + prepared.request.code.size();
+  if (prepared.canary) submission.held_bytes += prepared.canary->size();
   for (const auto& header : prepared.request.headers) submission.held_bytes += header.text.size();
   submission.prefetch = prepared.request.prefetch;
   submission.no_cache = prepared.request.no_cache;

@@ -35,6 +35,8 @@ v1::FailureKind to_wire(ErrorKind kind) {
       return v1::DRAINING;
     case ErrorKind::kVersionSkew:
       return v1::VERSION_SKEW;
+    case ErrorKind::kMiscompiled:
+      return v1::MISCOMPILED;
     default:
       return v1::INTERNAL;
   }
@@ -101,6 +103,10 @@ common::Diagnostic from_wire(const v1::Diagnostic& wire) {
 
 using Outcome = WorkerFinished::Outcome;
 
+// A module is loaded and called a few times: milliseconds, and next to nothing beside what the child shares.
+constexpr std::uint32_t kCheckSeconds = 5;
+constexpr std::uint64_t kCheckBytes = std::uint64_t{1} << 30;
+
 std::optional<Outcome> from_wire(v1::WorkerReport::Finished::Outcome outcome) {
   switch (outcome) {
     case v1::WorkerReport::Finished::DONE:
@@ -117,6 +123,8 @@ std::optional<Outcome> from_wire(v1::WorkerReport::Finished::Outcome outcome) {
       return Outcome::kCancelled;
     case v1::WorkerReport::Finished::CRASHED:
       return Outcome::kCrashed;
+    case v1::WorkerReport::Finished::MISCOMPILED:
+      return Outcome::kMiscompiled;
     default:
       return std::nullopt;
   }
@@ -136,6 +144,8 @@ ErrorKind kind_of(Outcome outcome) {
       return ErrorKind::kCancelled;
     case Outcome::kCrashed:
       return ErrorKind::kCompilerCrashed;
+    case Outcome::kMiscompiled:
+      return ErrorKind::kMiscompiled;
     case Outcome::kDone:
       break;
   }
@@ -143,6 +153,7 @@ ErrorKind kind_of(Outcome outcome) {
 }
 
 common::Result<WorkerFinished> from_wire(const v1::WorkerReport::Finished& wire, std::vector<common::Fd>& descriptors) {
+  const bool is_check = wire.check();
   const auto outcome = from_wire(wire.outcome());
   if (!outcome) return common::fail(ErrorKind::kInternal, "unknown outcome of a compile", "worker's report");
   WorkerFinished finished;
@@ -160,6 +171,7 @@ common::Result<WorkerFinished> from_wire(const v1::WorkerReport::Finished& wire,
   finished.exit_status = wire.exit_status();
   finished.signal = wire.signal();
   if (*outcome == Outcome::kDone) {
+    if (descriptors.empty() && is_check) return finished;
     if (descriptors.empty()) return common::fail(ErrorKind::kInternal, "no object came with it", "worker's report");
     finished.object = std::move(descriptors.front());
     return finished;
@@ -170,6 +182,7 @@ common::Result<WorkerFinished> from_wire(const v1::WorkerReport::Finished& wire,
   if (!wire.evidence().empty()) error.message += " (" + wire.evidence() + ")";
   for (const auto& diagnostic : wire.diagnostics()) error.diagnostics.push_back(from_wire(diagnostic));
   error.log = wire.log();
+  error.thing = wire.thing();
   return finished;
 }
 
@@ -179,6 +192,7 @@ common::Result<Prepared> prepare(v1::CompileRequest&& wire, const RequestPolicy&
                                  const common::Identity& identity) {
   Prepared prepared;
   prepared.want_bytes = wire.want_bytes();
+  if (wire.has_canary()) prepared.canary = std::make_shared<const std::string>(wire.canary().SerializeAsString());
   prepared.request = to_request(std::move(wire));
   const common::Request& request = prepared.request;
   std::uint64_t header_bytes = 0;
@@ -186,8 +200,9 @@ common::Result<Prepared> prepare(v1::CompileRequest&& wire, const RequestPolicy&
   for (const auto& checked :
        {check_size("source", request.origin.size(), policy.max_source_bytes),
         check_size("source to compile", request.code.size(), policy.max_source_bytes),
-        check_size("headers", header_bytes, policy.max_source_bytes), common::check_request(request),
-        common::check_flags(request.flags, policy.include_roots)}) {
+        check_size("headers", header_bytes, policy.max_source_bytes),
+        check_size("canary", prepared.canary ? prepared.canary->size() : 0, policy.max_source_bytes),
+        common::check_request(request), common::check_flags(request.flags, policy.include_roots)}) {
     if (!checked) return std::unexpected(checked.error());
   }
   auto scan = common::check_source(request.text());
@@ -398,6 +413,16 @@ std::string headers_payload(const Prepared& prepared) {
     wire->set_text(header.text);
   }
   return headers.SerializeAsString();
+}
+
+v1::WorkerCommand check_command(std::uint64_t job) {
+  v1::WorkerCommand command;
+  auto& start = *command.mutable_start();
+  start.set_job(job);
+  start.set_check(true);
+  start.set_cpu_seconds(kCheckSeconds);
+  start.set_memory_limit_bytes(kCheckBytes);
+  return command;
 }
 
 v1::WorkerCommand cancel_command(std::uint64_t job) {

@@ -68,6 +68,8 @@ struct StartOrder {
 v1::WorkerCommand start_command(const Prepared& prepared, const StartOrder& order);
 // The headers that travel with a request, as the worker reads them; empty when there are none.
 std::string headers_payload(const Prepared& prepared);
+// Of a module against what it must compute.
+v1::WorkerCommand check_command(std::uint64_t job);
 v1::WorkerCommand cancel_command(std::uint64_t job);
 v1::WorkerCommand spares_command(std::uint32_t count);
 // kInternal for a report that this daemon does not know.

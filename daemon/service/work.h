@@ -25,6 +25,7 @@ struct Prepared {
   std::shared_ptr<const common::Identity> identity;  // that the keys were made with
   common::SourceScan scan;
   bool want_bytes = false;
+  std::shared_ptr<const std::string> canary;  // what the module must compute, as the worker reads it; null: unknown
 };
 
 // What a finished request gives. Shared by its waiters.
@@ -37,6 +38,7 @@ struct Product {
   std::uint64_t peak_bytes = 0;
   std::vector<std::string> warnings;
   bool degraded = false;                     // not compiled as asked
+  bool is_new = false;                       // its code is what was compiled now, not what another writer had
   std::shared_ptr<const std::string> bytes;  // the whole file
 };
 
@@ -66,7 +68,7 @@ struct WorkerUsage {
   std::uint64_t anonymous_bytes = 0;
 };
 struct WorkerFinished {
-  enum class Outcome { kDone, kInvalidSource, kRefused, kOutOfMemory, kTimedOut, kCancelled, kCrashed };
+  enum class Outcome { kDone, kInvalidSource, kRefused, kOutOfMemory, kTimedOut, kCancelled, kCrashed, kMiscompiled };
   std::uint64_t job = 0;
   Outcome outcome = Outcome::kCrashed;
   bool outside = false;  // kCrashed, by a limit that is not the compile's own

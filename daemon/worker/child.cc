@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/flags.h"
+#include "daemon/worker/canary.h"
 #include "daemon/worker/channel.h"
 #include "daemon/worker/embedded_compiler.h"
 #include "daemon/worker/external_compiler.h"
@@ -69,20 +70,26 @@ Outcome compile(const v1::WorkerCommand::Start& start, std::vector<Fd> descripto
   return embedded ? compile_embedded(*job, {.last = true}) : compile_external(*job);
 }
 
+Outcome check(const v1::WorkerCommand::Start& start, const std::vector<Fd>& descriptors) {
+  limit_compile(start.memory_limit_bytes(), start.cpu_seconds());
+  return run_canary(descriptors);
+}
+
 void serve_one() {
   auto datagram = receive_datagram(kChannel);
   if (!datagram || datagram->state != Datagram::State::kMessage) return;
   v1::WorkerCommand command;
   if (!command.ParseFromString(datagram->bytes) || !command.has_start()) return;
   const double cpu_before = cpu_seconds_of_self();
-  Outcome outcome = compile(command.start(), std::move(datagram->descriptors));
+  Outcome outcome = command.start().check() ? check(command.start(), datagram->descriptors)
+                                            : compile(command.start(), std::move(datagram->descriptors));
   v1::WorkerReport report;
   Finished& finished = *report.mutable_finished();
   finished = std::move(outcome.finished);
   finished.set_job(command.start().job());
   finished.set_cpu_seconds(cpu_seconds_of_self() - cpu_before + cpu_seconds_of_children());
   finished.set_peak_bytes(std::max(peak_bytes_of_self(), peak_bytes_of_children()));
-  if (finished.outcome() != Finished::DONE) tell_command(finished, command.start());
+  if (finished.outcome() != Finished::DONE && !command.start().check()) tell_command(finished, command.start());
   fit_into_datagram(finished);
   const int elf = outcome.elf.get();
   const auto sent = send_message(kChannel, report, outcome.elf ? std::span(&elf, 1) : std::span<const int>());

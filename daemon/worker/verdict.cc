@@ -2,6 +2,8 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <utility>
 
@@ -50,11 +52,40 @@ Outcome outcome_of(const Breach& breach) {
                                        " processes at once: " + breach.evidence);
 }
 
+// What a call of the module can bring about by itself. Others send signals too, and a machine under load takes its
+// time: both say nothing of the module.
+bool is_fault(int signal) {
+  constexpr std::array kFaults{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS};
+  return std::ranges::find(kFaults, signal) != kFaults.end();
+}
+
+bool is_lack_of_memory(int code) { return code == kExitRefusedMemory || code == kExitOutOfMemory; }
+
+// Of a check that ended without an answer: nullopt when that need not be the module's doing.
+std::optional<Outcome> outcome_of_check(const End& end) {
+  const bool is_by_itself = end.ending == Ending::kNone && !end.breach;
+  std::string how;
+  if (end.ending == Ending::kCpuTime || (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGXCPU)) {
+    how = "did not come back in " + std::to_string(end.start.cpu_seconds()) + " s of CPU time";
+  } else if (is_by_itself && WIFSIGNALED(end.status) && is_fault(WTERMSIG(end.status))) {
+    how = "ended by " + name_of_signal(WTERMSIG(end.status));
+  } else if (is_by_itself && WIFEXITED(end.status) && !is_lack_of_memory(WEXITSTATUS(end.status))) {
+    how = "ended its process with status " + std::to_string(WEXITSTATUS(end.status));
+  } else {
+    return std::nullopt;
+  }
+  Outcome outcome = failed(Finished::MISCOMPILED, "a call of it, or loading it, " + how);
+  outcome.finished.set_thing("the module");
+  return outcome;
+}
+
 Finished verdict(const End& end) {
   const std::string& log = end.log;
   const int status = end.status;
   Outcome outcome;
-  if (end.ending == Ending::kCancelled) {
+  if (auto of_check = end.start.check() ? outcome_of_check(end) : std::nullopt) {
+    outcome = std::move(*of_check);
+  } else if (end.ending == Ending::kCancelled) {
     outcome = failed(Finished::CANCELLED, "cancelled");
   } else if (end.ending == Ending::kStalled) {
     outcome =
@@ -97,7 +128,7 @@ Finished verdict(const End& end) {
   }
   outcome.finished.set_log(log);
   tell_end(outcome.finished, status);
-  tell_command(outcome.finished, end.start);
+  if (!end.start.check()) tell_command(outcome.finished, end.start);
   fit_into_datagram(outcome.finished);
   return std::move(outcome.finished);
 }

@@ -96,7 +96,8 @@ Result<Worker::Member*> Worker::member_with_room() {
     job.descriptors.push_back(std::move(*directory));
     job.has_directory = true;
   }
-  return member_for_job();
+  // A check needs no compiler: the spares are left to compiles.
+  return job.start.check() ? add_member(Warmth::kCold) : member_for_job();
 }
 
 bool Worker::has_room(int descriptors) const {
@@ -149,6 +150,7 @@ Result<void> Worker::answer(Running& running, Finished finished, Fd elf) {
   v1::WorkerReport report;
   make_texts_valid(finished);
   finished.set_job(running.start.job());
+  finished.set_check(running.start.check());
   finished.set_seconds(std::chrono::duration<double>(Clock::now() - running.started).count());
   finished.set_peak_bytes(std::max<std::uint64_t>(finished.peak_bytes(), running.peak_bytes));
   *report.mutable_finished() = std::move(finished);

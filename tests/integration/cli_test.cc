@@ -179,7 +179,7 @@ TEST_F(CliTest, EachKindOfFailureHasItsExitCode) {
   const std::vector<std::pair<v1::FailureKind, int>> codes = {
       {v1::REFUSED, 4},          {v1::OUT_OF_MEMORY, 5}, {v1::TIMED_OUT, 6},         {v1::CANCELLED, 9},
       {v1::COMPILER_CRASHED, 8}, {v1::STORE_FULL, 7},    {v1::STORE_UNAVAILABLE, 7}, {v1::DRAINING, 3},
-      {v1::VERSION_SKEW, 3},     {v1::INTERNAL, 70}};
+      {v1::VERSION_SKEW, 3},     {v1::INTERNAL, 70},     {v1::MISCOMPILED, 8}};
   for (const auto& [kind, code] : codes) {
     FakeDaemon daemon(socket, failing(kind, "no"));
     EXPECT_EQ(jitc({"submit", file}).exit_code, code) << kind;

@@ -28,11 +28,13 @@ class LocalStoreTest : public ::testing::Test {
     identity_.store = directory_.path() + "/store";
     request_.origin = "int f(void) { return 42; }\n";
     request_.compiler = "clang";
-    const auto key = common::resolve(request_, identity_)->key;
-    path_ = common::artifact_path(identity_.store, key);
+    path_ = common::artifact_path(identity_.store, common::resolve(request_, identity_)->key);
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+    write({});
+  }
+  void write(const common::Manifest& manifest) const {
     const std::string elf = "\177ELF of a test";
-    std::ofstream(path_) << elf << common::make_tail(elf, {}, key, 1);
+    std::ofstream(path_) << elf << common::make_tail(elf, manifest, common::resolve(request_, identity_)->key, 1);
   }
   bool hits() {
     EXPECT_TRUE(common::write_identity(directory_.path(), identity_));
@@ -59,6 +61,15 @@ TEST_F(LocalStoreTest, WhatOthersCanHaveMadeIsNoHit) {
   ASSERT_EQ(::chown(identity_.store.c_str(), 4242, 4242), 0);
   identity_.read_only_stores = {identity_.store};
   EXPECT_TRUE(hits()) << "a layer is its owner's";
+}
+
+TEST_F(LocalStoreTest, WhatWasNotCheckedIsNoHitForWhoWantsThat) {
+  request_.checked = true;
+  EXPECT_FALSE(hits());
+  write({.checked = true});
+  EXPECT_TRUE(hits());
+  request_.checked = false;
+  EXPECT_TRUE(hits());
 }
 
 TEST_F(LocalStoreTest, LinksAndFifosInsideAreNoHits) {

@@ -108,6 +108,17 @@ Answer WorkerClient::compile(std::string_view source, const v1::WorkerCommand::S
   return wait_finished(start(source, request, headers));
 }
 
+std::uint64_t WorkerClient::check(const common::Fd& module, const v1::Canary& canary, std::uint32_t cpu_seconds) {
+  const common::Fd values = value_of(common::sealed_memfd("canary", canary.SerializeAsString(), false));
+  v1::WorkerCommand command;
+  auto& start = *command.mutable_start();
+  start.set_job(++jobs_);
+  start.set_check(true);
+  start.set_cpu_seconds(cpu_seconds);
+  send(command, {module.get(), values.get()});
+  return jobs_;
+}
+
 void WorkerClient::cancel(std::uint64_t job) {
   v1::WorkerCommand command;
   command.mutable_cancel()->set_job(job);

@@ -39,6 +39,8 @@ class WorkerClient {
   std::uint64_t start(std::string_view source, v1::WorkerCommand::Start start, const v1::Headers* headers = nullptr);
   Answer compile(std::string_view source, const v1::WorkerCommand::Start& start = request(),
                  const v1::Headers* headers = nullptr);
+  // Of a module: it is called and compared. The same answers, without an object.
+  std::uint64_t check(const common::Fd& module, const v1::Canary& canary, std::uint32_t cpu_seconds = 60);
   void cancel(std::uint64_t job);
   void set_spares(std::uint32_t count);
 

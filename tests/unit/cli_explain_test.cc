@@ -163,6 +163,8 @@ TEST(Replay, ComparesKindsAndTheErrorsOfASource) {
   reworded.diagnostics.pop_back();
   const common::Error crash{ErrorKind::kCompilerCrashed, "signal 11"};
   EXPECT_EQ(compare(invalid, std::nullopt), Replayed::kCompiles);
+  EXPECT_EQ(compare({ErrorKind::kMiscompiled, ""}, std::nullopt), Replayed::kUnchecked);
+  EXPECT_EQ(compare(invalid, common::Error{ErrorKind::kMiscompiled, ""}), Replayed::kOtherFailure);
   EXPECT_EQ(compare(invalid, reworded), Replayed::kSameFailure) << "notes are no errors";
   EXPECT_EQ(compare(invalid, moved), Replayed::kOtherFailure);
   EXPECT_EQ(compare(invalid, crash), Replayed::kOtherFailure);

@@ -43,9 +43,9 @@ TEST(Error, UnreadableTextBecomesAnInternalError) {
 
 TEST(Error, NamesAreDistinctAndExitCodesAsDocumented) {
   std::set<std::string_view> names;
-  for (int kind = 1; kind <= static_cast<int>(ErrorKind::kInternal); ++kind)
+  for (int kind = 1; kind <= static_cast<int>(ErrorKind::kMiscompiled); ++kind)
     names.insert(name_of(static_cast<ErrorKind>(kind)));
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(ErrorKind::kInternal));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(ErrorKind::kMiscompiled));
   EXPECT_EQ(exit_code(ErrorKind::kInvalidSource), 1);
   EXPECT_EQ(exit_code(ErrorKind::kUsage), 2);
   EXPECT_EQ(exit_code(ErrorKind::kUnreachable), 3);
@@ -56,6 +56,7 @@ TEST(Error, NamesAreDistinctAndExitCodesAsDocumented) {
   EXPECT_EQ(exit_code(ErrorKind::kTimedOut), 6);
   EXPECT_EQ(exit_code(ErrorKind::kStoreFull), 7);
   EXPECT_EQ(exit_code(ErrorKind::kCompilerCrashed), 8);
+  EXPECT_EQ(exit_code(ErrorKind::kMiscompiled), 8);
   EXPECT_EQ(exit_code(ErrorKind::kCancelled), 9);
   EXPECT_EQ(exit_code(ErrorKind::kInternal), 70);
 }

@@ -121,6 +121,15 @@ TEST(Flags, IncludeDirectoriesOnlyInsideTheRoots) {
   EXPECT_FALSE(check({"-I", "/etc"}, {"/opt/petsc"}));
 }
 
+TEST(Flags, WhatLetsValuesDiffer) {
+  using Flags = std::vector<std::string>;
+  EXPECT_TRUE(keep_values(Flags{}));
+  EXPECT_TRUE(keep_values(Flags{"-O3", "-march=x86-64-v3", "-ffp-contract=fast", "-fno-math-errno", "-fno-fast-math"}));
+  for (const char* flag : {"-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math",
+                           "-freciprocal-math", "-ffinite-math-only", "-fno-signed-zeros", "-ffp-model=fast"})
+    EXPECT_FALSE(keep_values(Flags{"-O1", flag})) << flag;
+}
+
 TEST(Flags, SplitAtBlanks) {
   EXPECT_EQ(split_flags("  -O3 -DX=1\t-g0 ").value(), (std::vector<std::string>{"-O3", "-DX=1", "-g0"}));
   EXPECT_TRUE(split_flags("").value().empty());

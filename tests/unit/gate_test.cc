@@ -122,6 +122,35 @@ TEST_P(GateOfSize, CodeThatCannotBeMadeFailsOnAllRanks) {
   expect_works_again(world);
 }
 
+// What its module must compute travels with the code; a store's entry that was not checked waits for a daemon.
+TEST_P(GateOfSize, AsksForTheCheckOfWhatTheStoreHasAndServesItUncheckedWithoutADaemon) {
+  GateWorld world(GetParam());
+  world.rank(0).store.work = [](const common::Request& request) -> std::optional<Obtained> {
+    if (request.checked) return std::nullopt;
+    const common::Digest key = testing::key_of(request);
+    return Obtained{testing::make_artifact("answer", key), key, Origin::kStore};
+  };
+  ErrorKind kind = ErrorKind::kUnreachable;
+  world.rank(0).compiler.work = [&kind](const common::Request& request, const Report&) -> common::Result<Obtained> {
+    EXPECT_EQ(request.code, "made");
+    EXPECT_EQ(request.canary, common::Canary{.table = "t"});
+    return common::fail(kind, "as it were", request.name);
+  };
+  const auto compile = [&world](const char* source) {
+    return world.compile([source](int) {
+      common::Request request = request_for(source);
+      request.checked = true;
+      return Demand{common::SharedRequest(std::move(request)), {}, [](const common::Request&) {
+                      return MadeCode("made", common::Canary{.table = "t"});
+                    }};
+    });
+  };
+  expect_delivered(compile(kSource), Origin::kStore);
+  EXPECT_EQ(world.rank(0).compiler.compiles, 1);
+  kind = ErrorKind::kMiscompiled;
+  expect_same_failure(compile("double g;"), kind, "as it were", {});
+}
+
 // A text that was shared and does not compile so is compiled as given: it works, or its diagnostics are the caller's.
 TEST_P(GateOfSize, CompilesTheOriginWhereWhatWasMadeOfItIsWrong) {
   for (const bool origin_is_source : {true, false}) {
@@ -136,7 +165,7 @@ TEST_P(GateOfSize, CompilesTheOriginWhereWhatWasMadeOfItIsWrong) {
     };
     const auto outcomes = world.compile([&](int) {
       Demand demand = demand_of(kSource);
-      demand.make_code = [](const common::Request&) { return "wrong"; };
+      demand.make_code = [](const common::Request&) { return std::string("wrong"); };
       demand.origin_is_source = origin_is_source;
       return demand;
     });
@@ -175,7 +204,7 @@ TEST_P(GateOfSize, AnySubsetMayHoldTheModuleAlready) {
 TEST_P(GateOfSize, FailureOfTheCompilerIsTheSameEverywhereAndBreaksNothing) {
   GateWorld world(GetParam());
   for (const ErrorKind kind : {ErrorKind::kInvalidSource, ErrorKind::kOutOfMemory, ErrorKind::kTimedOut,
-                               ErrorKind::kUnreachable, ErrorKind::kCompilerCrashed}) {
+                               ErrorKind::kUnreachable, ErrorKind::kCompilerCrashed, ErrorKind::kMiscompiled}) {
     Error error{kind, "as it were", "residual.c", "mend it"};
     error.diagnostics.push_back({"error", 3, 7, "expected ';'", "int a"});
     error.needed_bytes = 12345;

@@ -71,7 +71,8 @@ std::string unix_ends(std::string text) {
 // or in NothingElseChangesIt.
 auto keyed_fields(const Request& request) {
   [[maybe_unused]] const auto& [origin, flags, compiler, abi_tag, share, cse, emitter_version, isa_wish, headers,
-                                exact_flags, code, isa_level, name, job, prefetch, no_cache, no_capsule] = request;
+                                exact_flags, code, isa_level, name, job, prefetch, no_cache, no_capsule, checked,
+                                canary] = request;
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& header : headers) texts.emplace_back(header.name, unix_ends(header.text));
   return std::tuple(unix_ends(origin), flags, compiler, abi_tag, share, cse, emitter_version, isa_wish,
@@ -148,6 +149,8 @@ TEST(RequestDigest, NothingElseChangesIt) {
     request.prefetch = any.coin();
     request.no_cache = any.coin();
     request.no_capsule = any.coin();
+    request.checked = any.coin();
+    if (any.coin()) request.canary = Canary{.table = any.text()};
     ASSERT_EQ(request_digest(request), digest) << "request " << i << " of seed " << kSeed + 1;
   }
 }

@@ -57,7 +57,8 @@ typedef enum jitc_kind JITC_AS_INT {
   JITC_BROKEN = 14,       /* the context cannot be used any more: an earlier call timed out */
   JITC_NOT_LOADED = 15,   /* a rank could not load the module */
   JITC_CORRUPT = 16,      /* an artifact does not verify */
-  JITC_INTERNAL = 17      /* a bug */
+  JITC_INTERNAL = 17,     /* a bug */
+  JITC_MISCOMPILED = 18   /* the module does not compute what the problem says: the error names the entry */
 } jitc_kind;
 
 typedef struct jitc_error jitc_error;

@@ -198,6 +198,8 @@ typedef struct jitc_emit_options {
   int table;           /* 1: with the exported table, see jitc_table. jitc_compile_problem: always */
   int lazy_arms;       /* 1: nothing that only an arm of a select needs is computed outside it */
   jitc_layout layout;
+  const char* canary; /* is a fresh module called and compared before anybody gets it? "auto": unless its flags let
+                         values differ, "off", "on"; NULL: the setting `canary`. Concerns jitc_compile_problem only */
 } jitc_emit_options;
 
 /* The C text, a translation unit; the caller frees it. `options` NULL: defaults. */

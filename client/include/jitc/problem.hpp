@@ -243,6 +243,7 @@ struct EmitOptions {
   bool table = false;
   bool lazy_arms = false;
   jitc_layout layout = JITC_SEPARATE;
+  std::string canary;  // auto, off, on
 
   jitc_emit_options raw() const {  // valid while this lives
     jitc_emit_options raw = {};
@@ -257,6 +258,7 @@ struct EmitOptions {
     raw.table = table;
     raw.lazy_arms = lazy_arms;
     raw.layout = layout;
+    raw.canary = detail::or_null(canary);
     return raw;
   }
 };

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from .context import Context, Progress, compile, compile_all, default_context
 from .errors import (BrokenError, CancelledError, CompileError, CompilerCrashedError, CorruptError, DivergentError,
-                     DrainingError, Error, InternalError, NotLoadedError, OutOfMemoryError, RefusedError,
-                     StoreFullError, StoreUnavailableError, TimedOutError, UnreachableError, UnsupportedExpression,
-                     UsageError, VersionSkewError)
+                     DrainingError, Error, InternalError, MiscompiledError, NotLoadedError, OutOfMemoryError,
+                     RefusedError, StoreFullError, StoreUnavailableError, TimedOutError, UnreachableError,
+                     UnsupportedExpression, UsageError, VersionSkewError)
 from .module import BatchFunction, CFunction, Constant, Module, PointwiseFunction
 from .problem import Field, Problem
 
@@ -28,9 +28,9 @@ _SYMPY = ("Block", "Leaf", "Residual", "field_leaves", "from_sympy")  # need Sym
 
 __all__ = ["BatchFunction", "BrokenError", "CFunction", "CancelledError", "CompileError", "CompilerCrashedError",
            "Constant", "Context", "CorruptError", "DivergentError", "DrainingError", "Error", "Field", "InternalError",
-           "Module", "NotLoadedError", "OutOfMemoryError", "PointwiseFunction", "Problem", "Progress", "RefusedError",
-           "StoreFullError", "StoreUnavailableError", "TimedOutError", "UnreachableError", "UnsupportedExpression",
-           "UsageError", "VersionSkewError", "compile", "compile_all", "default_context", *_SYMPY]
+           "MiscompiledError", "Module", "NotLoadedError", "OutOfMemoryError", "PointwiseFunction", "Problem", "Progress",
+           "RefusedError", "StoreFullError", "StoreUnavailableError", "TimedOutError", "UnreachableError",
+           "UnsupportedExpression", "UsageError", "VersionSkewError", "compile", "compile_all", "default_context", *_SYMPY]
 
 
 def __getattr__(name: str) -> Any:

@@ -138,6 +138,12 @@ class CorruptError(Error):
     kind = "CORRUPT"
 
 
+class MiscompiledError(Error):
+    """The module does not compute what the problem says; `thing` is the entry."""
+
+    kind = "MISCOMPILED"
+
+
 class InternalError(Error):
     """A bug in jitc."""
 
@@ -146,7 +152,7 @@ class InternalError(Error):
 
 CLASSES = (CompileError, RefusedError, OutOfMemoryError, TimedOutError, CancelledError, CompilerCrashedError,
            StoreFullError, StoreUnavailableError, DrainingError, VersionSkewError, UnreachableError, UsageError,
-           DivergentError, BrokenError, NotLoadedError, CorruptError, InternalError)
+           DivergentError, BrokenError, NotLoadedError, CorruptError, MiscompiledError, InternalError)
 _BY_KIND: dict[str, type[Error]] = {one.kind: one for one in CLASSES}
 
 

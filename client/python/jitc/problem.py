@@ -227,6 +227,8 @@ class Problem:
             table: True: with the exported table of functions.
             lazy_arms: True: nothing that only an arm of a Piecewise needs is computed outside it.
             layout: "separate" (default); "batch": all functions in one, for many points at once.
+            canary: of compile alone: "auto" (default, or the setting `canary`) calls a fresh module at a few points and
+                compares before anybody gets it, unless its flags let values differ; "off"; "on".
         """
         text, error = ctypes.c_void_p(), ctypes.c_void_p()
         check(self._library.jitc_problem_emit(self._handle, ctypes.byref(_emit_options(options)), ctypes.byref(text),
@@ -293,5 +295,5 @@ def _emit_options(given: Mapping[str, Any]) -> Any:
             raise UsageError("printing has no such option", thing=key, remedy=f"one of {', '.join(sorted(known))}")
         if key == "layout":
             value = _place(value, LAYOUTS, "layout")
-        setattr(options, key, str(value).encode() if key in ("sharing", "types", "prefix") else value)
+        setattr(options, key, str(value).encode() if key in ("sharing", "types", "prefix", "canary") else value)
     return options
