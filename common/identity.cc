@@ -118,7 +118,7 @@ const CompilerIdentity* Identity::compiler(std::string_view name) const {
 std::vector<StoreLayer> store_layers(const Identity& identity) {
   std::vector<StoreLayer> layers;
   for (const std::string& store : identity.read_only_stores)
-    layers.push_back({store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwner});
+    layers.push_back({store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwner, /*is_read_only=*/true});
   if (!identity.store.empty())
     layers.push_back({identity.store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwn});
   return layers;

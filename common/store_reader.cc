@@ -91,6 +91,7 @@ LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, 
     if (view && view->key == key) {
       artifact.path = std::move(path);
       artifact.view = *view;
+      artifact.is_read_only = layer.is_read_only;
       return LookupOutcome::kFound;
     }
     note(LookupOutcome::kCorrupt, std::move(path), view ? "it is the artifact of another key" : view.error().message);
@@ -117,8 +118,9 @@ Result<Manifest> read_manifest(const std::string& path) {
   return manifest_from_json(read_at(place->offset, place->size));
 }
 
-void touch_artifact(const std::string& path) {
-  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+void touch_artifact(const StoredArtifact& artifact) {
+  if (artifact.is_read_only) return;
+  (void)::utimensat(AT_FDCWD, artifact.path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 }  // namespace jitc::common

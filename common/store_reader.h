@@ -1,5 +1,5 @@
 // The read side of the store: layers in order, verified reads through one descriptor. Creates and changes nothing but
-// the time of use of an entry.
+// the time of use of an entry in the writable layer.
 //
 // Layout: <store>/v1/<first 2 hex digits of the key>/<64 hex digits>.so
 #pragma once
@@ -20,6 +20,7 @@ struct StoredArtifact {
   std::string path;
   std::string bytes;  // the whole file; `view` points into it
   ArtifactView view;
+  bool is_read_only = false;  // its layer is
   StoredArtifact() = default;
   StoredArtifact(StoredArtifact&&) = delete;  // `view` points into `bytes`
 };
@@ -46,7 +47,8 @@ class StoreReader {
 // verified. kCorrupt, kStoreUnavailable.
 Result<Manifest> read_manifest(const std::string& path);
 
-// Marks an entry as used now, for the least-recently-used order. Failures are ignored (read-only layers).
-void touch_artifact(const std::string& path);
+// Marks an entry that was found as used now, for the least-recently-used order. Nothing is done in a read-only layer;
+// failures are ignored.
+void touch_artifact(const StoredArtifact& artifact);
 
 }  // namespace jitc::common

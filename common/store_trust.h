@@ -21,6 +21,7 @@ enum class Trust : std::uint8_t {
 struct StoreLayer {
   std::string path;
   Trust trust = Trust::kOwn;
+  bool is_read_only = false;  // nothing is ever written into it, not even the time of a use
 };
 
 // Goes down to the layer one directory at a time, through symbolic links too, and looks who could have put another one

@@ -83,7 +83,7 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, con
       outcome.error = std::move(copied.error());
     outcome.path = source.copy_to;
   }
-  common::touch_artifact(artifact.path);
+  common::touch_artifact(artifact);
   common::report_hit(context.runtime_dir,
                      {reinterpret_cast<const char*>(resolved->key.bytes.data()), resolved->key.bytes.size()});
   return outcome;

@@ -31,7 +31,7 @@ std::optional<Obtained> LocalStore::look_up(const common::Request& request) {
   // The daemon counts the hit and knows that the entry is in use; without one the file's own time says so.
   const std::string_view key(reinterpret_cast<const char*>(resolved->key.bytes.data()), resolved->key.bytes.size());
   common::report_hit(runtime_dir_, key);
-  common::touch_artifact(artifact.path);
+  common::touch_artifact(artifact);
   Obtained obtained;
   obtained.bytes = std::move(artifact.bytes);
   obtained.key = resolved->key;

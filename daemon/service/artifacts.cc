@@ -86,6 +86,9 @@ common::Result<std::unique_ptr<Artifacts>> Artifacts::open(const common::Setting
   for (const common::Error& error : (*store)->refused_layers()) {
     observe::log_warning("read-only store left out", {{"error", common::to_line(error)}});
   }
+  for (const common::Error& error : (*store)->unread_layers()) {
+    observe::log_warning("read-only store is not there", {{"error", common::to_line(error)}});
+  }
   return std::make_unique<Artifacts>(std::move(*store));
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <queue>
 #include <ranges>
+#include <span>
 #include <utility>
 
 namespace jitc::store {
@@ -29,12 +30,25 @@ std::vector<common::StoreLayer> read_only_layers(const Options& options, std::ve
   for (const std::string& path : options.read_only) {
     const common::Trust trust = options.allow_shared ? common::Trust::kEverybody : common::Trust::kOwner;
     if (auto resolved = common::resolve_store({path, trust})) {
-      layers.push_back({std::move(*resolved), trust});
+      layers.push_back({std::move(*resolved), trust, /*is_read_only=*/true});
     } else {
       refused.push_back(std::move(resolved.error()));
     }
   }
   return layers;
+}
+
+// What comes later, or is a server's that does not answer now, is read from then on.
+std::vector<common::Error> unreadable(std::span<const common::StoreLayer> layers, FileSystem& files) {
+  std::vector<common::Error> errors;
+  for (const common::StoreLayer& layer : layers) {
+    std::vector<std::string> names;
+    if (const int error = files.list(layer.path, names); error != 0)
+      errors.push_back(common::fail_errno(ErrorKind::kStoreUnavailable, -error, "cannot be listed", layer.path,
+                                          "correct JITC_STORE_READONLY, or see that the directory can be read")
+                           .error());
+  }
+  return errors;
 }
 
 }  // namespace
@@ -57,9 +71,11 @@ Result<std::unique_ptr<Store>> Store::open(Options options, FileSystem& files) {
   options.directory = std::move(*resolved);
   std::vector<common::Error> refused;
   std::vector<common::StoreLayer> layers = read_only_layers(options, refused);
+  std::vector<common::Error> unread = unreadable(layers, files);
   layers.push_back({options.directory, trust_of(options)});
   std::unique_ptr<Store> store(new Store(std::move(options), std::move(layers), files));
   store->refused_layers_ = std::move(refused);
+  store->unread_layers_ = std::move(unread);
   if (!store->options_.make) return store;
   if (auto made = store->directories_.make(); !made && made.error().kind == ErrorKind::kRefused) {
     return std::unexpected(made.error());
@@ -163,12 +179,12 @@ std::vector<common::Manifest> Store::newest_manifests(std::size_t most, std::chr
   const auto begin = std::chrono::steady_clock::now();
   const auto in_time = [begin](auto time) { return std::chrono::steady_clock::now() < begin + time; };
   std::priority_queue<Use, std::vector<Use>, std::greater<>> newest;  // the oldest of them on top
-  for (const auto& [layer, trust] : reader_.layers()) {
+  for (const common::StoreLayer& layer : reader_.layers()) {
     std::vector<std::string> shards, names;
-    files_.list(layer + "/v1", shards);
+    files_.list(layer.path + "/v1", shards);
     for (const std::string& shard : shards) {
       if (shard.size() != 2 || !in_time(patience / 2)) continue;  // half of it is for reading them
-      const std::string directory = layer + "/v1/" + shard;
+      const std::string directory = layer.path + "/v1/" + shard;
       names.clear();
       files_.list(directory, names);
       for (const std::string& name : names) {

@@ -50,7 +50,7 @@ class Store {
  public:
   // kRefused when others could have put something into the directory. One that cannot be made or written is no error
   // here: what it has is served, and publish() says why it cannot. A read-only layer that others than its owner could
-  // have changed is left out: see refused_layers().
+  // have changed is left out: see refused_layers(). One that cannot be read stays: see unread_layers().
   static common::Result<std::unique_ptr<Store>> open(Options options, FileSystem& files = real_file_system());
 
   // As StoreReader. A find counts as a use; what does not verify in the writable layer is moved away. What is not
@@ -103,6 +103,8 @@ class Store {
   const std::vector<common::StoreLayer>& layers() const { return reader_.layers(); }
   // Why read-only layers that the options name are not read.
   const std::vector<common::Error>& refused_layers() const { return refused_layers_; }
+  // Why those that are could not be, when the store was opened: absent, perhaps mounted later, or not to be listed.
+  const std::vector<common::Error>& unread_layers() const { return unread_layers_; }
 
  private:
   Store(Options options, std::vector<common::StoreLayer> layers, FileSystem& files);
@@ -114,7 +116,7 @@ class Store {
   Options options_;
   FileSystem& files_;
   common::StoreReader reader_;
-  std::vector<common::Error> refused_layers_;
+  std::vector<common::Error> refused_layers_, unread_layers_;
   Directories directories_;
   Publisher publisher_;
   Leases leases_;

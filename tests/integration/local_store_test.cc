@@ -2,12 +2,14 @@
 #include "client/gate/local_store.h"
 
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "common/artifact.h"
 #include "common/identity.h"
@@ -70,6 +72,22 @@ TEST_F(LocalStoreTest, WhatWasNotCheckedIsNoHitForWhoWantsThat) {
   EXPECT_TRUE(hits());
   request_.checked = false;
   EXPECT_TRUE(hits());
+}
+
+TEST_F(LocalStoreTest, AHitInAReadOnlyLayerLeavesItsTime) {
+  const timespec old[2] = {{1000, 0}, {1000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path_.c_str(), old, 0), 0);
+  const std::string store = std::exchange(identity_.store, directory_.path() + "/own");
+  identity_.read_only_stores = {store};
+  struct stat status{};
+  EXPECT_TRUE(hits());
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mtime, 1000);
+  identity_.read_only_stores.clear();
+  identity_.store = store;
+  EXPECT_TRUE(hits());
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  EXPECT_GT(status.st_mtime, 1000);
 }
 
 TEST_F(LocalStoreTest, LinksAndFifosInsideAreNoHits) {

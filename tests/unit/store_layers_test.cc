@@ -1,11 +1,16 @@
 // What the store finds: damage, read-only layers, directories that are not its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <utility>
@@ -157,6 +162,89 @@ TEST_F(StoreTest, ReadOnlyLayersAnswerFirstAndStayUntouched) {
   EXPECT_EQ(store->counters().quarantined, 0U);
   ASSERT_TRUE(publish(*store, broken));
   EXPECT_EQ(look_up(*store, broken), LookupOutcome::kFound);
+}
+
+TEST_F(StoreTest, ALayerThatIsNotThereIsToldAndReadWhenItComes) {
+  const std::string site = home_.path() + "/site", group = home_.path() + "/group";
+  fs::create_directory(group);
+  Options layered = options();
+  layered.read_only = {site, group};
+  const auto store = open(layered);
+  EXPECT_EQ(store->layers().size(), 3U);
+  ASSERT_EQ(store->unread_layers().size(), 1U);
+  EXPECT_EQ(store->unread_layers().front().thing, site);
+  EXPECT_EQ(store->unread_layers().front().kind, ErrorKind::kStoreUnavailable);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kAbsent);
+  EXPECT_FALSE(fs::exists(site));
+  EXPECT_TRUE(fs::is_empty(group));
+  Options writer = options();
+  writer.directory = site;
+  ASSERT_TRUE(publish(*open(writer), key_of(1)));
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kFound);
+}
+
+// What a look does to a tree: every name in it with its size and times.
+std::vector<std::string> snapshot(const std::string& directory) {
+  std::vector<std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    struct stat status{};
+    EXPECT_EQ(::lstat(entry.path().c_str(), &status), 0);
+    all.push_back(entry.path().string() + " " + std::to_string(status.st_size) + " " +
+                  std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec));
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+// In a mount namespace of its own: a mount that root cannot write to either. 77: this system gives none.
+template <class Body>
+int with_read_only_mount(const std::string& directory, const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const char* at = directory.c_str();
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount(at, at, nullptr, MS_BIND, nullptr) != 0 ||
+        ::mount(nullptr, at, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      ::_exit(77);
+    body();
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+TEST_F(StoreTest, ALayerOnAReadOnlyMountIsReadAndItsCorruptArtifactBuiltPrivately) {
+  Options site_options = options();
+  site_options.directory = home_.path() + "/site";
+  const Digest key = key_of(1), broken = key_of(2);
+  {
+    const auto site = open(site_options);
+    ASSERT_TRUE(publish(*site, key));
+    ASSERT_TRUE(publish(*site, broken));
+  }
+  overwrite(common::artifact_path(site_options.directory, broken), "broken");
+  Options both = options();
+  both.read_only = {site_options.directory};
+  const auto before = snapshot(site_options.directory);
+  const int ended = with_read_only_mount(site_options.directory, [&] {
+    std::ofstream file(site_options.directory + "/file");
+    EXPECT_FALSE(file.is_open()) << "the mount is read-only";
+    const auto store = open(both);
+    EXPECT_TRUE(store->unread_layers().empty());
+    common::StoredArtifact artifact;
+    EXPECT_EQ(store->look_up(key, artifact), LookupOutcome::kFound);
+    EXPECT_TRUE(artifact.is_read_only);
+    EXPECT_EQ(artifact.path, common::artifact_path(site_options.directory, key));
+    EXPECT_EQ(look_up(*store, broken), LookupOutcome::kCorrupt);
+    EXPECT_TRUE(publish(*store, broken));
+    EXPECT_EQ(store->look_up(broken, artifact), LookupOutcome::kFound);
+    EXPECT_EQ(artifact.path, path_of(broken));
+    EXPECT_TRUE(store->clean().done);
+  });
+  if (ended == 77) GTEST_SKIP() << "no mount namespace can be made here";
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(snapshot(site_options.directory), before);
 }
 
 TEST_F(StoreTest, AStoreThatCannotBeWrittenServesWhatItHas) {

@@ -150,11 +150,19 @@ TEST(StoreReader, TouchMovesTheTimeOfUse) {
   const std::string path = artifact_path(own.path(), key);
   const timespec old[2] = {{1000, 0}, {1000, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
-  touch_artifact(path);
   struct stat status{};
-  ASSERT_EQ(::stat(path.c_str(), &status), 0);
-  EXPECT_GT(status.st_mtime, 1000);
-  touch_artifact(path + "-absent");
+  const auto time_after = [&](const StoreLayer& layer) {
+    StoredArtifact artifact;
+    EXPECT_EQ(StoreReader({layer}).look_up(key, artifact), LookupOutcome::kFound);
+    touch_artifact(artifact);
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_mtime;
+  };
+  EXPECT_EQ(time_after({own.path(), Trust::kOwner, /*is_read_only=*/true}), 1000);
+  EXPECT_GT(time_after({own.path()}), 1000);
+  StoredArtifact absent;
+  absent.path = path + "-absent";
+  touch_artifact(absent);
 }
 
 }  // namespace
