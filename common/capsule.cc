@@ -4,12 +4,12 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <concepts>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/files.h"
 #include "common/json.h"
+#include "common/request_json.h"
 
 namespace jitc::common {
 namespace {
@@ -43,21 +43,6 @@ void visit_use(C& capsule, Visit visit) {
   visit("exit_status", capsule.exit_status);
   visit("signal", capsule.signal);
 }
-template <class R, class Visit>
-void visit_request(R& request, Visit visit) {
-  visit("name", request.name);
-  visit("origin", request.origin);
-  visit("code", request.code);
-  visit("flags", request.flags);
-  visit("compiler", request.compiler);
-  visit("abi_tag", request.abi_tag);
-  visit("share", request.share);
-  visit("cse", request.cse);
-  visit("emitter_version", request.emitter_version);
-  visit("isa_wish", request.isa_wish);
-  visit("isa_level", request.isa_level);
-  visit("exact_flags", request.exact_flags);
-}
 template <class C, class Visit>
 void visit_compiler(C& compiler, Visit visit) {
   visit("name", compiler.name);
@@ -69,70 +54,8 @@ void visit_target(T& target, Visit visit) {
   visit("triple", target.triple);
   visit("isa", target.isa);
 }
-template <class H, class Visit>
-void visit_header(H& header, Visit visit) {
-  visit("name", header.name);
-  visit("text", header.text);
-}
-
-auto writer(nlohmann::ordered_json& object) {
-  return [&object](const char* name, const auto& value) { object[name] = value; };
-}
-
-// What is absent keeps its default; what is there and of another type is remembered as wrong.
-class Members {
- public:
-  Members(const nlohmann::json& object, std::string& wrong) : object_(object), wrong_(wrong) {}
-
-  template <class T>
-  void operator()(const char* name, T& value) const {
-    const auto it = object_.find(name);
-    if (it != object_.end() && !take(*it, value) && wrong_.empty()) wrong_ = name;
-  }
-
- private:
-  static bool take(const nlohmann::json& item, std::string& value) {
-    if (item.is_string()) value = item.get<std::string>();
-    return item.is_string();
-  }
-  static bool take(const nlohmann::json& item, bool& value) {
-    if (item.is_boolean()) value = item.get<bool>();
-    return item.is_boolean();
-  }
-  static bool take(const nlohmann::json& item, double& value) {
-    if (item.is_number()) value = item.get<double>();
-    return item.is_number();
-  }
-  template <std::integral Number>
-  static bool take(const nlohmann::json& item, Number& value) {
-    if (!item.is_number_integer() || !std::in_range<Number>(item.get<std::int64_t>())) return false;
-    value = static_cast<Number>(item.get<std::int64_t>());
-    return true;
-  }
-  static bool take(const nlohmann::json& item, std::vector<std::string>& list) {
-    if (!item.is_array()) return false;
-    for (const auto& element : item)
-      if (!take(element, list.emplace_back())) return false;
-    return true;
-  }
-
-  const nlohmann::json& object_;
-  std::string& wrong_;
-};
-
 std::unexpected<Error> broken(std::string message, const std::string& path) {
   return fail(ErrorKind::kUsage, std::move(message), path, "name a file that a failed compile left, see 'jitc replay'");
-}
-
-bool read_headers(const nlohmann::json& request, std::vector<Header>& headers, std::string& wrong) {
-  const auto it = request.find("headers");
-  if (it == request.end()) return true;
-  if (!it->is_array()) return false;
-  for (const auto& item : *it) {
-    if (!item.is_object()) return false;
-    visit_header(headers.emplace_back(), Members(item, wrong));
-  }
-  return true;
 }
 
 }  // namespace
@@ -146,11 +69,7 @@ std::string to_json(const Capsule& capsule) {
   visit_limits(capsule, writer(object["limits"] = Json::object()));
   visit_use(capsule, writer(object["use"] = Json::object()));
   object["error"] = Json::parse(to_json(capsule.error));
-  Json& request = object["request"] = Json::object();
-  visit_request(capsule.request, writer(request));
-  Json& headers = request["headers"] = Json::array();
-  for (const Header& header : capsule.request.headers)
-    visit_header(header, writer(headers.emplace_back(Json::object())));
+  object["request"] = request_to_json(capsule.request);
   // A header need not be UTF-8: what is replaced shows by the request's digest.
   return object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -180,9 +99,7 @@ Result<Capsule> capsule_from_json(std::string_view text, const std::string& path
   visit_target(capsule.target, Members(part("target"), wrong));
   visit_limits(capsule, Members(part("limits"), wrong));
   visit_use(capsule, Members(part("use"), wrong));
-  const nlohmann::json& request = part("request");
-  visit_request(capsule.request, Members(request, wrong));
-  if (!read_headers(request, capsule.request.headers, wrong) && wrong.empty()) wrong = "headers";
+  capsule.request = request_from_json(part("request"), wrong);
   if (part("error").empty() && wrong.empty()) wrong = "error";
   if (version == 0 || !wrong.empty())
     return broken("its member '" + (wrong.empty() ? "version" : wrong) + "' is missing or of a wrong type", path);

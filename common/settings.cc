@@ -89,6 +89,7 @@ constexpr auto kTable = std::to_array<SettingInfo>({
      "no fallback: without a daemon's answer a compile is an error"},
     {"stage_dir", "JITC_STAGE_DIR", "", kText, "", "",
      "load modules from files in this directory (for debuggers and profilers)"},
+    {"record", "JITC_RECORD", "", kText, "", "", "file that each request of a run is added to, for 'jitc warm'"},
     {"lazy_arms", "JITC_LAZY_ARMS", "", kBool, "0", "", "never hoist a temporary out of a piecewise arm"},
     {"idle_exit", "JITC_IDLE_EXIT", "--idle-exit", kSeconds, "30min", "",
      "the daemon ends after so long without work (0: never, as with --foreground in a batch job unless this is set)"},

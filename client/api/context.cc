@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <new>
@@ -14,6 +15,7 @@
 #include "client/api/handles.h"
 #include "client/api/problem_request.h"
 #include "client/api/request.h"
+#include "client/gate/plan.h"
 #include "common/digest.h"
 #include "common/files.h"
 #include "common/isa.h"
@@ -99,6 +101,17 @@ gate::DaemonOptions daemon_options(const Result<Settings>& settings, const std::
   return options;
 }
 
+// Null: nothing is recorded.
+std::shared_ptr<gate::Recorder> recorder(const Result<Settings>& settings) {
+  if (!settings || settings->text("record").empty()) return nullptr;
+  std::error_code ignored;  // without a working directory only an absolute path can mean anything
+  const std::string path = settings->text("record");
+  const auto absolute = std::filesystem::absolute(path, ignored).string();
+  return std::make_shared<gate::PlanOfRun>(absolute.empty() ? path : absolute, [](std::string_view text) {
+    std::fprintf(stderr, "jitc: %.*s\n", static_cast<int>(text.size()), text.data());
+  });
+}
+
 const char* missing_in(const jitc_communicator& table) {
   if (table.ranks < 1 || table.rank < 0 || table.rank >= table.ranks) return "the rank is not one of the ranks";
   if (!table.iallreduce_or || !table.ibcast || !table.test) return "iallreduce_or, ibcast and test must all be given";
@@ -116,7 +129,8 @@ jitc_context::jitc_context(const jitc_communicator& communicator, const jitc_opt
       line_(settings_ ? settings_->text("progress") : std::string("0")),
       gate_(communicator, gate_options(settings_, runtime_dir_),
             {modules_of_process(), std::make_shared<gate::LocalStore>(runtime_dir_),
-             std::make_shared<gate::DaemonCompiler>(daemon_options(settings_, runtime_dir_, communicator.rank == 0))},
+             std::make_shared<gate::DaemonCompiler>(daemon_options(settings_, runtime_dir_, communicator.rank == 0)),
+             recorder(settings_)},
             [this](const std::string& name, const rpc::Progress& progress) { tell(name, progress); }) {
   stats_.size = sizeof stats_;
 }

@@ -95,6 +95,28 @@ void add_rm(CLI::App& cache, Action& action, const Options& options) {
       "it.\nExit code 7 if one cannot be removed.");
 }
 
+void add_export(CLI::App& cache, Action& action, const Options& options) {
+  auto* out = add(cache, action, options, "export", "put artifacts into one archive file", cache_export);
+  out->add_option("KEY", options->keys, "keys, or their beginnings");
+  out->add_flag("--all", options->all, "every artifact of the stores");
+  out->add_option("-o,--output", options->archive, "the archive; - is standard output")->required()->type_name("FILE");
+  out->footer(
+      "The archive is a tar file; equal artifacts make equal archives. Each artifact is verified before: one that is\n"
+      "corrupt is told and left out (exit code 7).");
+}
+
+void add_import(CLI::App& cache, Action& action, const Options& options) {
+  auto* in = add(cache, action, options, "import", "put an archive's artifacts into the writable store", cache_import);
+  in->add_option("FILE", options->archive, "the archive; - is standard input")->required();
+  in->add_flag("--json", options->json, "one JSON object per entry");
+  in->footer(
+      "Each artifact is verified before it is published, whatever its name; those that the store has stay as they "
+      "are.\n"
+      "Exit code 7: something in the archive is no good artifact, the archive is damaged or cut short (what came "
+      "before\n"
+      "is imported), or the store cannot be written. An artifact is code: import from people whom you trust.");
+}
+
 }  // namespace
 
 void add_cache(CLI::App& app, Action& action) {
@@ -112,6 +134,8 @@ void add_cache(CLI::App& app, Action& action) {
   add_verify(*cache, action, options);
   add_gc(*cache, action, options);
   add_rm(*cache, action, options);
+  add_export(*cache, action, options);
+  add_import(*cache, action, options);
 }
 
 }  // namespace jitc::cli

@@ -27,12 +27,16 @@ struct CacheOptions {
   // rm
   bool all = false, yes = false, corrupt = false;
   std::optional<double> older_than;  // seconds
+  // export (with `all`), import
+  std::string archive;  // a file; "-": standard output, input
 };
 
 int cache_ls(const Context& context, const CacheOptions& options);
 int cache_show(const Context& context, const CacheOptions& options);
 int cache_verify(const Context& context, const CacheOptions& options);
 int cache_gc(const Context& context, const CacheOptions& options);
+int cache_export(const Context& context, const CacheOptions& options);
+int cache_import(const Context& context, const CacheOptions& options);
 int cache_rm(const Context& context, const CacheOptions& options);
 
 }  // namespace jitc::cli

@@ -1,21 +1,17 @@
 // jitc cache verify, gc, rm: care for the store without a daemon, and beside one. Both use the same code, which expects
 // others to change the store at the same time.
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "client/cli/cache.h"
 #include "client/cli/cache_entries.h"
+#include "client/cli/cache_store.h"
 #include "client/cli/json_text.h"
 #include "client/cli/progress.h"
-#include "common/files.h"
 #include "common/store_reader.h"
 #include "daemon/store/store.h"
 
@@ -27,26 +23,6 @@ using common::fail;
 using common::LookupOutcome;
 
 void print(const nlohmann::ordered_json& object) { std::printf("%s\n", one_line(object).c_str()); }
-
-// The writable store, to change it; null when there is none. Nothing is made of a directory that is no store.
-common::Result<std::unique_ptr<store::Store>> open_store(const Context& context, const CacheOptions& given) {
-  const common::StoreLayer layer = cache_layers(context).back();
-  std::error_code error;
-  if (!std::filesystem::exists(layer.path + "/v1", error)) {
-    if (!error) return nullptr;
-    return common::fail_errno(ErrorKind::kStoreUnavailable, error.value(), "cannot be looked at", layer.path);
-  }
-  const common::Settings& settings = context.settings;
-  const double age = given.max_age.value_or(settings.seconds("store_max_age"));
-  return store::Store::open({.directory = layer.path,
-                             .read_only = {},
-                             .max_bytes = given.max_bytes.value_or(settings.bytes("store_max")),
-                             .max_entries = given.max_entries.value_or(settings.count("store_max_entries")),
-                             .max_age = std::chrono::seconds(static_cast<std::int64_t>(age)),
-                             .mode = settings.mode("store_mode"),
-                             .allow_shared = layer.trust == common::Trust::kEverybody,
-                             .make = !given.dry_run});
-}
 
 int no_store(const Context& context) {
   say("jitc: " + cache_layers(context).back().path + ": there is no store yet: nothing to do\n");

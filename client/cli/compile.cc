@@ -21,8 +21,6 @@ using common::fail;
 
 constexpr double kLeastSeconds = 1e-3;
 constexpr unsigned kArtifactMode = 0777;
-// Threads only wait for the daemon, which decides how many compilers run.
-constexpr std::size_t kMaxThreads = 64;
 
 // Compiled, but there is no file to name. Why is the daemon's last warning.
 common::Error not_kept(Outcome& outcome) {
@@ -54,7 +52,20 @@ void take(const rpc::Reply& reply, const Source& source, const Deadline& deadlin
   }
 }
 
+// Of several files, or in a batch job's log, an error must say which file it is about, whatever else it names.
+common::Error named(common::Error error, const std::string& name) {
+  if (!error.thing.starts_with(name)) error.thing = name + (error.thing.empty() ? "" : ": ") + error.thing;
+  return error;
+}
+
 }  // namespace
+
+int tell(const Outcome& outcome) {
+  const std::string name = shown_name(outcome.name);
+  for (const auto& rung : outcome.rungs) say("jitc: " + name + ": note: " + rung + "\n");
+  for (const auto& warning : outcome.warnings) say("jitc: " + name + ": warning: " + warning + "\n");
+  return outcome.error ? report(named(*outcome.error, outcome.name), outcome.name) : 0;
+}
 
 std::optional<Outcome> look_up(const Context& context, const Source& source, const Deadline& deadline,
                                bool with_figures) {
@@ -135,7 +146,7 @@ Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& sourc
 }
 
 void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
-                 const Deadline& deadline, std::vector<Outcome>& outcomes) {
+                 const Deadline& deadline, std::vector<Outcome>& outcomes, std::size_t at_once) {
   const bool may_start = context.settings.text("autostart") != "0";
   if (may_start || !common::in_batch_job()) {  // there the call itself waits for the job's daemon
     if (auto serves = ensure_daemon(context, may_start, deadline); !serves) {
@@ -165,7 +176,21 @@ void compile_all(const Context& context, const std::vector<Source>& sources, con
   const auto failed = [&](std::size_t at, const std::exception& exception) {
     outcomes[indices[at]].error = fail(ErrorKind::kInternal, exception.what(), sources[indices[at]].name).error();
   };
-  in_parallel(indices.size(), kMaxThreads, work, failed);
+  in_parallel(indices.size(), at_once, work, failed);
+}
+
+void obtain_all(const Context& context, const std::vector<Source>& sources, const Deadline& deadline,
+                std::vector<Outcome>& outcomes, bool with_figures, std::size_t at_once) {
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (outcomes[i].error) continue;
+    if (auto hit = look_up(context, sources[i], deadline, with_figures)) {
+      outcomes[i] = std::move(*hit);
+    } else {
+      missing.push_back(i);
+    }
+  }
+  if (!missing.empty()) compile_all(context, sources, missing, deadline, outcomes, at_once);
 }
 
 }  // namespace jitc::cli

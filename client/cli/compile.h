@@ -32,8 +32,18 @@ std::optional<Outcome> look_up(const Context& context, const Source& source, con
 Outcome compile(const Context& context, rpc::Daemon& daemon, const Source& source, const Deadline& deadline,
                 const std::function<bool(const rpc::Progress&)>& progress, const std::function<bool()>& start);
 
-// Asks the daemon for the sources with these indices, all at the same time. Starts one where that is allowed.
+// Threads only wait for the daemon, which decides how many compilers run.
+inline constexpr std::size_t kMostAtOnce = 64;
+
+// Asks the daemon for the sources with these indices, so many at the same time. Starts one where that is allowed.
 void compile_all(const Context& context, const std::vector<Source>& sources, const std::vector<std::size_t>& indices,
-                 const Deadline& deadline, std::vector<Outcome>& outcomes);
+                 const Deadline& deadline, std::vector<Outcome>& outcomes, std::size_t at_once = kMostAtOnce);
+
+// Each source whose outcome has no error yet: from the store, else from the daemon.
+void obtain_all(const Context& context, const std::vector<Source>& sources, const Deadline& deadline,
+                std::vector<Outcome>& outcomes, bool with_figures, std::size_t at_once = kMostAtOnce);
+
+// Says to standard error what people should know of it; the exit code: its error's, or 0.
+int tell(const Outcome& outcome);
 
 }  // namespace jitc::cli

@@ -174,19 +174,25 @@ common::Result<void> wait_writable(int descriptor, const Deadline& deadline) {
   }
 }
 
-void warn_of_other_store(const Context& context) {
+std::optional<std::string> other_store(const Context& context) {
   const auto& wanted = context.settings.value("store");
-  if (wanted.origin == "default") return;
+  if (wanted.origin == "default") return std::nullopt;
   const auto identity = common::read_identity(context.runtime_dir);
-  if (!identity) return;
+  if (!identity) return std::nullopt;
   std::error_code ignored;  // what cannot be resolved is compared as it is written
   const auto same = [&](const std::string& path) {
     const auto resolved = std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
     return resolved.empty() ? path : resolved.string();
   };
-  if (same(identity->store) == same(wanted.text)) return;
+  return same(identity->store) == same(wanted.text) ? std::nullopt : std::optional(identity->store);
+}
+
+void warn_of_other_store(const Context& context) {
+  const auto other = other_store(context);
+  if (!other) return;
+  const auto& wanted = context.settings.value("store");
   std::fprintf(stderr, "jitc: warning: the daemon of %s uses the store %s, not %s (%s)\n", context.runtime_dir.c_str(),
-               identity->store.c_str(), wanted.text.c_str(), wanted.origin.c_str());
+               other->c_str(), wanted.text.c_str(), wanted.origin.c_str());
 }
 
 }  // namespace jitc::cli

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -81,7 +82,9 @@ common::Result<int> wait_readable(std::initializer_list<int> descriptors, const 
 // Waits until a descriptor takes bytes (or an error), an interrupt or the deadline.
 common::Result<void> wait_writable(int descriptor, const Deadline& deadline);
 
-// Once, to standard error: the daemon's store is another one than the settings name.
+// The daemon's store, where it is another one than the settings name.
+std::optional<std::string> other_store(const Context& context);
+// Once, to standard error, that it is.
 void warn_of_other_store(const Context& context);
 
 // A subcommand: adds itself to the application, and sets `run` when it was named.
@@ -89,6 +92,7 @@ using Action = std::function<int()>;
 void add_submit(CLI::App& app, Action& run);
 void add_lower(CLI::App& app, Action& run);
 void add_share(CLI::App& app, Action& run);
+void add_warm(CLI::App& app, Action& run);
 void add_status(CLI::App& app, Action& run);
 void add_top(CLI::App& app, Action& run);
 void add_stats(CLI::App& app, Action& run);

@@ -10,8 +10,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "common/files.h"
-
 namespace jitc::cli {
 namespace {
 
@@ -38,40 +36,19 @@ Result<std::string> follow(const std::string& path) {
 }
 
 // A pipe that nobody reads would be waited for when it is opened, and one whose reader stopped when it is written.
-Result<void> write_through(const std::string& path, std::string_view bytes, const Deadline& deadline,
-                           std::string_view remedy) {
-  const common::Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file && errno == ENXIO && S_ISFIFO(mode_of(path).value_or(0)))
+Result<common::Fd> open_to_write_through(const std::string& path, std::string_view remedy) {
+  common::Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (file) return file;
+  if (errno == ENXIO && S_ISFIFO(mode_of(path).value_or(0)))
     return common::fail(ErrorKind::kUsage, "nobody reads it", path,
                         "start the reader of this pipe first, or " + std::string(remedy));
-  if (!file) return cannot_write(errno, path, remedy);
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      if (auto room = wait_writable(file.get(), deadline); !room) return room;
-    } else if (errno != EINTR) {
-      return cannot_write(errno, path, remedy);
-    }
-  }
-  return {};
+  return cannot_write(errno, path, remedy);
 }
 
-// A temporary file beside it, then rename. The name is not that of a run that was killed, whose process id may come
-// again.
-Result<void> replace(const std::string& path, std::string_view bytes, unsigned mode, std::string_view remedy) {
+// The name is not that of a run that was killed, whose process id may come again.
+std::string temporary_name(const std::string& path) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  const std::string temporary = path + ".jitc-" + std::to_string(::getpid()) + "-" + std::to_string(now);
-  const common::Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (!file) return cannot_write(errno, path, remedy);
-  auto written = common::write_all(file.get(), bytes, path);
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = cannot_write(errno, path, remedy);
-  if (!written) {
-    ::unlink(temporary.c_str());
-    written.error().kind = ErrorKind::kUsage;
-  }
-  return written;
+  return path + ".jitc-" + std::to_string(::getpid()) + "-" + std::to_string(now);
 }
 
 }  // namespace
@@ -89,14 +66,55 @@ Result<void> check_copy(const std::string& path) {
   return {};
 }
 
+Result<CopyStream> CopyStream::open(const std::string& path, unsigned mode, std::string_view remedy) {
+  // Links of /proc, as /dev/stdout is one, are followed by the kernel alone.
+  if (const auto present = mode_of(path); present && !S_ISREG(*present)) {
+    auto file = open_to_write_through(path, remedy);
+    if (!file) return std::unexpected(std::move(file.error()));
+    return CopyStream(path, std::move(*file), remedy);
+  }
+  auto final = follow(path);
+  if (!final) return std::unexpected(std::move(final.error()));
+  // A temporary file beside it, then rename.
+  auto names = std::make_unique<Names>(*final, temporary_name(*final));
+  common::Fd file(::open(names->temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!file) return cannot_write(errno, path, remedy);
+  CopyStream stream(path, std::move(file), remedy);
+  stream.names_ = std::move(names);
+  return stream;
+}
+
+CopyStream::~CopyStream() {
+  if (names_) ::unlink(names_->temporary.c_str());
+}
+
+Result<void> CopyStream::write(std::string_view bytes, const Deadline& deadline) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      if (auto room = wait_writable(file_.get(), deadline); !room) return room;
+    } else if (errno != EINTR) {
+      return cannot_write(errno, path_, remedy_);
+    }
+  }
+  return {};
+}
+
+Result<void> CopyStream::commit() {
+  if (names_ && ::rename(names_->temporary.c_str(), names_->final.c_str()) != 0)
+    return cannot_write(errno, path_, remedy_);
+  names_.reset();
+  return {};
+}
+
 Result<void> write_copy(const std::string& path, std::string_view bytes, const Deadline& deadline, unsigned mode,
                         std::string_view remedy) {
-  // Links of /proc, as /dev/stdout is one, are followed by the kernel alone.
-  if (const auto present = mode_of(path); present && !S_ISREG(*present))
-    return write_through(path, bytes, deadline, remedy);
-  const auto file = follow(path);
-  if (!file) return std::unexpected(file.error());
-  return replace(*file, bytes, mode, remedy);
+  auto stream = CopyStream::open(path, mode, remedy);
+  if (!stream) return std::unexpected(std::move(stream.error()));
+  auto written = stream->write(bytes, deadline);
+  return written ? stream->commit() : written;
 }
 
 Result<void> write_text(const std::optional<std::string>& output, std::string_view text) {

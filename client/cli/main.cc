@@ -23,6 +23,7 @@ int run(int argc, char** argv) {
   jitc::cli::add_submit(app, action);
   jitc::cli::add_lower(app, action);
   jitc::cli::add_share(app, action);
+  jitc::cli::add_warm(app, action);
   jitc::cli::add_status(app, action);
   jitc::cli::add_top(app, action);
   jitc::cli::add_stats(app, action);

@@ -8,6 +8,7 @@
 #include "client/cli/copy.h"
 #include "client/cli/input.h"
 #include "client/cli/source_options.h"
+#include "common/plan.h"
 
 namespace jitc::cli {
 namespace {
@@ -68,10 +69,19 @@ std::vector<Source> read_sources(const Options& options, const common::Request& 
   return sources;
 }
 
-// Of several files, or in a batch job's log, an error must say which file it is about, whatever else it names.
-common::Error named(common::Error error, const std::string& name) {
-  if (!error.thing.starts_with(name)) error.thing = name + (error.thing.empty() ? "" : ": ") + error.thing;
-  return error;
+// Into the plan that JITC_RECORD names. What cannot be is told once and compiled all the same.
+void record(const Context& context, const std::vector<Source>& sources, const std::vector<Outcome>& outcomes) {
+  const std::string file = context.settings.text("record");
+  if (file.empty()) return;
+  common::PlanRecorder plan(file);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (outcomes[i].error) continue;
+    const auto lacks = plan.lacks(common::request_digest(sources[i].request));
+    const auto added = !lacks ? std::unexpected(lacks.error()) : *lacks ? plan.add(sources[i].request) : Result<void>();
+    if (added) continue;
+    say("jitc: warning: not recorded: " + common::to_line(added.error()) + "\n");
+    return;
+  }
 }
 
 // Everything for people to stderr, results to stdout (which main() flushes), in order; the exit code.
@@ -79,13 +89,8 @@ int print(const std::vector<Outcome>& outcomes, bool json) {
   int code = 0;
   std::string out;
   for (const auto& outcome : outcomes) {
-    const std::string name = shown_name(outcome.name);
-    for (const auto& rung : outcome.rungs) say("jitc: " + name + ": note: " + rung + "\n");
-    for (const auto& warning : outcome.warnings) say("jitc: " + name + ": warning: " + warning + "\n");
-    if (outcome.error) {
-      const int failed = report(named(*outcome.error, outcome.name), outcome.name);
-      if (code == 0) code = failed;
-    }
+    const int failed = tell(outcome);
+    if (code == 0) code = failed;
     if (json) {
       out += to_json(outcome) + "\n";
     } else if (!outcome.error) {
@@ -107,16 +112,8 @@ int run(const Options& options) {
   request->no_cache = options.no_cache;
   std::vector<Outcome> outcomes;
   const auto sources = read_sources(options, *request, deadline, outcomes);
-  std::vector<std::size_t> missing;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (outcomes[i].error) continue;
-    if (auto hit = look_up(*context, sources[i], deadline, options.json)) {
-      outcomes[i] = std::move(*hit);
-    } else {
-      missing.push_back(i);
-    }
-  }
-  if (!missing.empty()) compile_all(*context, sources, missing, deadline, outcomes);
+  record(*context, sources, outcomes);
+  obtain_all(*context, sources, deadline, outcomes, options.json);
   warn_of_other_store(*context);
   return print(outcomes, options.json);
 }

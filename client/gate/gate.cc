@@ -132,7 +132,7 @@ Outcome<std::vector<Delivery>> Gate::take_part(std::span<Demand> demands) {
   const Ranks ranks{collectives_.rank(), collectives_.size(), options_.node, milliseconds_of(options_.pacing.silence)};
   View view = take_view(local);
   Run run{std::move(local), Protocol(ranks, std::move(view), std::move(leaders_)),
-          LeaderWork(services_.store, services_.compiler)};
+          LeaderWork(services_.store, services_.compiler, services_.recorder)};
   Outcome<void> done = perform_all(run);
   leaders_ = run.protocol.take_leaders();
   // Whoever has agreed, also when the call fails: the next one may find out that a rank skipped this one.

@@ -63,6 +63,7 @@ struct GateServices {
   ModuleTable& modules;
   std::shared_ptr<StoreLookup> store;
   std::shared_ptr<Compiler> compiler;
+  std::shared_ptr<Recorder> recorder = nullptr;  // used where the store is, and before it; may be empty
 };
 
 class Gate {

@@ -47,9 +47,11 @@ std::optional<Obtained> look_up_unchecked(StoreLookup& store, common::Request re
 
 // For the helper thread; it owns what it uses. A miss of a mere look-up has no bytes.
 RootWork::Task task_of(Work work, std::shared_ptr<const LeaderWork::Order> order, std::shared_ptr<StoreLookup> store,
-                       std::shared_ptr<Compiler> compiler) {
-  return [work, order = std::move(order), store = std::move(store),
-          compiler = std::move(compiler)](const Report& report) -> Result<Obtained> {
+                       std::shared_ptr<Compiler> compiler, std::shared_ptr<Recorder> recorder) {
+  return [work, order = std::move(order), store = std::move(store), compiler = std::move(compiler),
+          recorder = std::move(recorder)](const Report& report) -> Result<Obtained> {
+    if (work != Work::kCompile && recorder)
+      recorder->record(order->request, order->origin_is_source ? MakeCode() : order->make_code);
     if (work != Work::kCompile)
       if (std::optional<Obtained> found = store->look_up(order->request)) return std::move(*found);
     if (work == Work::kLookUp) return Obtained{};
@@ -100,7 +102,7 @@ Result<void> LeaderWork::start(const std::shared_ptr<const Order>& order) {
   const int tries = running_.empty() ? kTries : 1;
   try {
     for (int one = 1;; ++one) {
-      auto work = RootWork::start(task_of(work_, order, store_, compiler_));
+      auto work = RootWork::start(task_of(work_, order, store_, compiler_, recorder_));
       if (work) {
         running_.push_back({order->module, std::move(*work)});
         return {};

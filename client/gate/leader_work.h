@@ -25,8 +25,10 @@ class LeaderWork {
     bool origin_is_source = false;
   };
 
-  LeaderWork(std::shared_ptr<StoreLookup> store, std::shared_ptr<Compiler> compiler)
-      : store_(std::move(store)), compiler_(std::move(compiler)) {}
+  // `recorder` may be empty.
+  LeaderWork(std::shared_ptr<StoreLookup> store, std::shared_ptr<Compiler> compiler,
+             std::shared_ptr<Recorder> recorder = nullptr)
+      : store_(std::move(store)), compiler_(std::move(compiler)), recorder_(std::move(recorder)) {}
   // What is under way is told that nobody waits. It is waited for a little, so that a call to the daemon ends in good
   // order; what is stuck is left alone.
   ~LeaderWork();
@@ -62,6 +64,7 @@ class LeaderWork {
 
   std::shared_ptr<StoreLookup> store_;
   std::shared_ptr<Compiler> compiler_;
+  std::shared_ptr<Recorder> recorder_;
   Work work_ = Work::kLookUpOrCompile;
   // Lists: a warm call has no work, and they take no memory before they are used.
   std::list<std::shared_ptr<const Order>> waiting_;

@@ -56,4 +56,12 @@ class Compiler {
   virtual common::Result<Obtained> compile(const common::Request& request, const Report& report) = 0;
 };
 
+// Keeps what a run asks for.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  // Never an error: what cannot be kept is compiled all the same. `make_code` is empty where the origin is a C text.
+  virtual void record(const common::Request& request, const MakeCode& make_code) = 0;
+};
+
 }  // namespace jitc::gate

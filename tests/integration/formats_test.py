@@ -13,6 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 HEX = re.compile("[0-9a-f]{64}")
@@ -236,6 +237,15 @@ def read_golden(directory):
         raise AssertionError("damage was not found")
     check_identity(json.loads((directory / "identity_v1.json").read_text()))
     check_capsule(json.loads((directory / "capsule_v1.json").read_text()))
+    plan = [json.loads(line) for line in (directory / "plan_v1.jsonl").read_text().splitlines()]
+    for line in plan:
+        assert (line["format"], line["version"]) == ("jitc plan", 1)
+        assert line["digest"] == request_digest(line["request"]) and line["request"]["isa_level"] == ""
+    assert plan[0]["digest"] == first["request_digest"] and plan[1]["request"]["code"]
+    with tarfile.open(directory / "archive_v1.tar") as archive:
+        members = archive.getmembers()
+        assert [member.name for member in members] == [f"v1/{artifact.key[:2]}/{artifact.key}.so"]
+        assert archive.extractfile(members[0]).read() == data
     print(f"golden files: an artifact of {len(data)} bytes, {len(rows)} requests")
 
 

@@ -10,6 +10,7 @@
 #include "common/capsule.h"
 #include "common/files.h"
 #include "common/identity.h"
+#include "common/plan.h"
 #include "common/request.h"
 #include "common/store_reader.h"
 #include "tests/support/temporary_directory.h"
@@ -178,6 +179,20 @@ TEST(MakeTail, WritesTheFooterThatThePageSays) {
   const Digest key = sha256("a key");
   const std::string file = elf + make_tail(elf, {.name = "n"}, key, 0xf0000000000000ffULL);
   expect_footer(file, elf.size(), key.hex(), 0xf0000000000000ffULL);
+}
+
+// ---- plans
+// -----------------------------------------------------------------------------------------------------------
+
+TEST(GoldenPlan, IsReadAndWrittenAgainByteByByte) {
+  const std::string text = golden("plan_v1.jsonl");
+  const auto plan = plan_from_text(text, "plan_v1.jsonl");
+  ASSERT_TRUE(plan) << to_line(plan.error());
+  ASSERT_EQ(plan->requests.size(), 2U);
+  EXPECT_EQ(plan->requests[0].name, "answer.c");
+  EXPECT_EQ(plan->requests[0].headers.size(), 1U);
+  EXPECT_EQ(plan->requests[1].code, "int diffusion(void);\n");
+  EXPECT_EQ(plan_line(plan->requests[0]).value() + plan_line(plan->requests[1]).value(), text);
 }
 
 // ---- digests --------------------------------------------------------------------------------------------------------
