@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/files.h"
 #include "common/json.h"
@@ -53,6 +54,18 @@ bool read_stores(const nlohmann::json& object, std::vector<std::string>& stores)
   for (const auto& item : *it) {
     if (!item.is_string()) return false;
     stores.push_back(item.get<std::string>());
+  }
+  return true;
+}
+
+// Files from before they were written down have no such member.
+bool read_owners(const nlohmann::json& object, std::map<std::string, uid_t>& owners) {
+  const auto it = object.find("store_owners");
+  if (it == object.end()) return true;
+  if (!it->is_object()) return false;
+  for (const auto& [store, owner] : it->items()) {
+    if (!owner.is_number_unsigned() || !std::in_range<uid_t>(owner.get<std::uint64_t>())) return false;
+    owners[store] = owner.get<uid_t>();
   }
   return true;
 }
@@ -117,8 +130,11 @@ const CompilerIdentity* Identity::compiler(std::string_view name) const {
 
 std::vector<StoreLayer> store_layers(const Identity& identity) {
   std::vector<StoreLayer> layers;
-  for (const std::string& store : identity.read_only_stores)
+  for (const std::string& store : identity.read_only_stores) {
     layers.push_back({store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwner, /*is_read_only=*/true});
+    if (const auto owner = identity.store_owners.find(store); owner != identity.store_owners.end())
+      layers.back().owner = owner->second;
+  }
   if (!identity.store.empty())
     layers.push_back({identity.store, identity.store_is_shared ? Trust::kEverybody : Trust::kOwn});
   return layers;
@@ -138,6 +154,7 @@ Result<void> write_identity(const std::string& runtime_dir, const Identity& iden
                                  {"store", identity.store},
                                  {"store_is_shared", identity.store_is_shared},
                                  {"read_only_stores", identity.read_only_stores},
+                                 {"store_owners", identity.store_owners},
                                  {"include_roots", std::move(roots)}};
   // What is no UTF-8 (a path, which readers then do not find) must not keep the daemon from serving.
   const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -164,7 +181,7 @@ Result<Identity> read_identity(const std::string& runtime_dir) {
       !read(object, "triple", identity.triple) || !read(object, "native_isa", identity.native_isa) ||
       !read(object, "store", identity.store) || !read_shared(object, identity.store_is_shared) ||
       !read_compilers(object, identity.compilers) || !read_stores(object, identity.read_only_stores) ||
-      !read_roots(object, identity.include_roots))
+      !read_owners(object, identity.store_owners) || !read_roots(object, identity.include_roots))
     return unreadable(path);
   return identity;
 }

@@ -3,7 +3,10 @@
 // docs/formats.md has its members.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +27,7 @@ struct Identity {
   std::string store;
   bool store_is_shared = false;  // declared as a group's: what others put into stores counts too
   std::vector<std::string> read_only_stores;
+  std::map<std::string, uid_t> store_owners;  // of those read-only ones that were there: whom the daemon believes
   std::vector<std::pair<std::string, std::string>> include_roots;  // path, content digest
   const CompilerIdentity* compiler(std::string_view name) const;   // by name or path
 };

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/json.h"
 #include "common/request_json.h"
 #include "common/utf8.h"
 
@@ -24,7 +25,7 @@ std::unexpected<Error> broken(std::string message, std::string place) {
 }
 
 Result<Request> request_in(std::string_view line, const std::string& place) {
-  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto object = parse_json(line);
   if (!object.is_object()) return fail(ErrorKind::kCorrupt, "cut short", place);
   if (object.value("format", nlohmann::json()) != kFormat) return broken("not a line of a plan", place);
   std::string wrong, digest;

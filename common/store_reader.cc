@@ -59,6 +59,14 @@ ReadOutcome read_entry(const StoreLayer& layer, const std::string& path, std::st
   return ::lstat(path.c_str(), &status) == 0 && status.st_size == 0 ? ReadOutcome::kRead : ReadOutcome::kAbsent;
 }
 
+// The way to the layer may be another one than when it was opened: some name stores on file for years.
+ReadOutcome read_entry_of(const StoreLayer& layer, const std::string& path, std::string& bytes, std::string& reason) {
+  const auto opened = open_layer(layer);
+  if (opened) return read_entry(*opened, path, bytes, reason);
+  reason = opened.error().thing + ": " + opened.error().message;
+  return opened.error().kind == ErrorKind::kRefused ? ReadOutcome::kUntrusted : ReadOutcome::kUnreadable;
+}
+
 }  // namespace
 
 std::string artifact_path(const std::string& store, const Digest& key) {
@@ -81,7 +89,7 @@ LookupOutcome StoreReader::look_up(const Digest& key, StoredArtifact& artifact, 
   for (const auto& layer : layers_) {
     std::string path = artifact_path(layer.path, key);
     std::string why;
-    const ReadOutcome read = read_entry(layer, path, artifact.bytes, why);
+    const ReadOutcome read = read_entry_of(layer, path, artifact.bytes, why);
     if (read != ReadOutcome::kRead) {  // what cannot be read is as if absent
       note(read == ReadOutcome::kUntrusted ? LookupOutcome::kUntrusted : LookupOutcome::kAbsent, std::move(path),
            std::move(why));

@@ -34,7 +34,8 @@ class StoreReader {
   // Fills `artifact` when found. A first read of 0 bytes or ESTALE is tried again a bounded number of times, then
   // counts as absent. A file that does not verify (or is not of this key) is kCorrupt with its path in `artifact.path`
   // and the reason in `reason`, if no other layer has a good one. kUntrusted says the same of one that others than the
-  // layer believes can have made or changed, or whose directories they can: to be treated as absent. kAbsent has a
+  // layer believes can have made or changed, or whose directories they can, those on the way to the layer too, which
+  // are looked at each time: to be treated as absent. kAbsent has a
   // reason when there is one that cannot be read, or something that is no regular file; it is never waited for.
   LookupOutcome look_up(const Digest& key, StoredArtifact& artifact, std::string* reason = nullptr) const;
   const std::vector<StoreLayer>& layers() const { return layers_; }

@@ -38,10 +38,10 @@ std::unexpected<Error> refused(std::string message, const std::string& thing) {
               "that you trust all who may write it (JITC_STORE_ALLOW_SHARED=1)");
 }
 
-// The owner of a layer that the settings name; this user's id while it is absent.
-uid_t owner_of_layer(const StoreLayer& layer) {
+// The owner of a layer that the settings name, if there is one.
+std::optional<uid_t> owner_of_layer(const StoreLayer& layer) {
   struct stat status{};
-  if (layer.trust != Trust::kOwner || ::stat(layer.path.c_str(), &status) != 0) return ::geteuid();
+  if (layer.trust != Trust::kOwner || layer.owner || ::stat(layer.path.c_str(), &status) != 0) return layer.owner;
   return status.st_uid;
 }
 
@@ -49,21 +49,20 @@ class Walk {
  public:
   explicit Walk(const StoreLayer& layer) : layer_(layer), owner_(owner_of_layer(layer)) {}
 
+  std::optional<uid_t> owner() const { return owner_; }
+
   Result<std::string> go() {
     std::error_code error;
     const std::string path = std::filesystem::absolute(layer_.path, error).string();
     if (error || path.empty())
       return fail(ErrorKind::kUsage, "no absolute path, and no working directory", layer_.path);
     push(path);
-    if (auto root = look_at("/"); !root) return std::unexpected(root.error());
+    if (auto root = go_to(""); !root) return std::unexpected(root.error());
     while (!rest_.empty()) {
       const std::string name = std::move(rest_.back());
       rest_.pop_back();
-      if (name == "..") {
-        at_.resize(at_.empty() ? 0 : at_.rfind('/'));
-      } else if (auto gone = step(at_ + "/" + name); !gone) {
-        return std::unexpected(gone.error());
-      }
+      const auto gone = name == ".." ? go_to(at_.substr(0, at_.empty() ? 0 : at_.rfind('/'))) : step(at_ + "/" + name);
+      if (!gone) return std::unexpected(gone.error());
     }
     return at_.empty() ? "/" : at_;
   }
@@ -84,7 +83,7 @@ class Walk {
   Result<void> step(std::string next) {
     struct stat status{};
     if (::lstat(next.c_str(), &status) != 0) {
-      if (errno == ENOENT && exists_ && anybody_may_make_it_)
+      if (errno == ENOENT && exists_ && anybody_may_make_it_ && layer_.trust == Trust::kOwner)
         return not_believed("it does not exist, and everybody may make it", next);
       exists_ = false;
       at_ = std::move(next);
@@ -105,19 +104,21 @@ class Walk {
     const std::string target = std::filesystem::read_symlink(link, error).string();
     if (++links_ > kMostLinks || error)
       return fail(ErrorKind::kStoreUnavailable, "the symbolic link cannot be followed", link, "name another directory");
-    if (target.starts_with('/')) at_.clear();
     push(target);
-    return {};
+    return target.starts_with('/') ? go_to("") : Result<void>();
   }
 
-  Result<void> look_at(const std::string& directory) {
+  // One that was passed already, or the root.
+  Result<void> go_to(std::string directory) {
+    at_ = std::move(directory);
     struct stat status{};
-    if (::lstat(directory.c_str(), &status) != 0) return {};
-    return judge(directory, status);
+    const std::string path = at_.empty() ? "/" : at_;
+    anybody_may_make_it_ = false;
+    if (::lstat(path.c_str(), &status) != 0) return {};
+    return judge(path, status);
   }
 
   Result<void> judge(const std::string& directory, const struct stat& status) {
-    anybody_may_make_it_ = layer_.trust == Trust::kOwner && others_may_write(status);
     if (!S_ISDIR(status.st_mode)) {  // on the way: what uses the path hears it
       if (rest_.empty()) return not_believed("not a directory", directory);
       return {};
@@ -125,12 +126,15 @@ class Walk {
     if (auto looked = judge_owner(directory, status); !looked) return looked;
     if (others_may_write(status) && !is_sticky(status))
       return not_believed("others may write into it, and so replace the store", directory);
+    anybody_may_make_it_ = others_may_write(status);
     return {};
   }
 
   Result<void> judge_owner(const std::string& path, const struct stat& status) const {
     const uid_t uid = status.st_uid;
-    if (uid == ::geteuid() || uid == 0 || uid == owner_ || is_unmapped(uid)) return {};
+    if (uid == ::geteuid() || uid == 0) return {};
+    if (anybody_may_make_it_) return not_believed(of_uid(uid) + ", in a directory where everybody may make one", path);
+    if (uid == owner_ || is_unmapped(uid)) return {};
     return not_believed(of_uid(uid) + ", who may replace the store", path);
   }
 
@@ -140,19 +144,29 @@ class Walk {
   }
 
   const StoreLayer& layer_;
-  const uid_t owner_;
+  const std::optional<uid_t> owner_;
   std::string at_;                 // without links; empty: the root
   std::vector<std::string> rest_;  // the next component last
   int links_ = 0;
   bool exists_ = true;
-  bool anybody_may_make_it_ = false;
+  bool anybody_may_make_it_ = false;  // what is in `at_`
 };
 
 }  // namespace
 
 Result<std::string> resolve_store(const StoreLayer& layer) { return Walk(layer).go(); }
 
-Believed::Believed(const StoreLayer& layer) : trust_(layer.trust), owner_(owner_of_layer(layer)) {}
+Result<StoreLayer> open_layer(StoreLayer layer) {
+  Walk walk(layer);
+  auto path = walk.go();
+  if (!path) return std::unexpected(std::move(path.error()));
+  layer.owner = walk.owner();
+  layer.path = std::move(*path);
+  return layer;
+}
+
+Believed::Believed(const StoreLayer& layer)
+    : trust_(layer.trust), owner_(layer.trust == Trust::kOwner ? layer.owner.value_or(::geteuid()) : ::geteuid()) {}
 
 std::string Believed::doubt(const struct stat& status) const {
   if (trust_ == Trust::kEverybody) return {};

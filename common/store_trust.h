@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/error.h"
@@ -22,15 +23,20 @@ struct StoreLayer {
   std::string path;
   Trust trust = Trust::kOwn;
   bool is_read_only = false;  // nothing is ever written into it, not even the time of a use
+  // Of kOwner: whose it was when it was opened, and stays. Without it (it was not there yet) whose it is at each look.
+  std::optional<uid_t> owner = std::nullopt;
 };
 
 // Goes down to the layer one directory at a time, through symbolic links too, and looks who could have put another one
-// there. kRefused says which directory and why: it belongs to somebody else, or others may write into it (a sticky one
-// is no danger: only owners rename in it). A private store itself must be no link. Returns the path without links;
-// what does not exist yet stays as it is, and must be looked at again once it is made.
+// there. kRefused says which directory and why: it belongs to somebody else, or others may write into it. A sticky one
+// is no danger, since only owners rename in it, but anybody may have been the first to make what is there: in it root
+// and this user alone are believed. A private store itself must be no link. Returns the path without links; what does
+// not exist yet stays as it is, and must be looked at again once it is made.
 Result<std::string> resolve_store(const StoreLayer& layer);
+// The same, to read there from now on: the layer's path without links, and its owner.
+Result<StoreLayer> open_layer(StoreLayer layer);
 
-// Whom a layer believes: for what is inside it.
+// Whom a layer that was opened believes: for what is inside it.
 class Believed {
  public:
   explicit Believed(const StoreLayer& layer);

@@ -150,7 +150,10 @@ common::Result<void> Daemon::describe() {
   const auto& layers = artifacts_->layers();
   identity.store = layers.back().path;
   identity.store_is_shared = layers.back().trust == common::Trust::kEverybody;
-  for (std::size_t i = 0; i + 1 < layers.size(); ++i) identity.read_only_stores.push_back(layers[i].path);
+  for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
+    identity.read_only_stores.push_back(layers[i].path);
+    if (layers[i].owner) identity.store_owners[layers[i].path] = *layers[i].owner;
+  }
   auto written = common::write_identity(options_.runtime_dir, identity);
   if (!written) log_warning("identity file not written", {{"error", common::to_line(written.error())}});
   identity_.set(std::move(identity));

@@ -68,6 +68,7 @@ Result<void> Directories::make_inside(const std::string& path) {
 }
 
 Result<void> Directories::check(std::initializer_list<std::string> paths) const {
+  if (auto way = common::resolve_store(layer_); !way) return std::unexpected(way.error());
   for (const std::string& path : paths) {
     if (auto checked = common::check_inside(layer_, path); !checked) return checked;
   }

@@ -25,7 +25,8 @@ class Directories {
   common::Result<void> make_shard(const common::Digest& key) { return make_inside(shard(key)); }
   common::Result<void> make_quarantine() { return make_inside(quarantine()); }
 
-  // Before these are written into: real directories, not links, that nobody else can have made, or absent. kRefused.
+  // Before these are written into: real directories, not links, that nobody else can have made, or absent, and the way
+  // to the store as when it was opened. kRefused.
   common::Result<void> check_publish(const common::Digest& key) const {
     return check({version(), temps(), shard(key)});
   }

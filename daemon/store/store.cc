@@ -29,10 +29,10 @@ std::vector<common::StoreLayer> read_only_layers(const Options& options, std::ve
   std::vector<common::StoreLayer> layers;
   for (const std::string& path : options.read_only) {
     const common::Trust trust = options.allow_shared ? common::Trust::kEverybody : common::Trust::kOwner;
-    if (auto resolved = common::resolve_store({path, trust})) {
-      layers.push_back({std::move(*resolved), trust, /*is_read_only=*/true});
+    if (auto layer = common::open_layer({path, trust, /*is_read_only=*/true})) {
+      layers.push_back(std::move(*layer));
     } else {
-      refused.push_back(std::move(resolved.error()));
+      refused.push_back(std::move(layer.error()));
     }
   }
   return layers;

@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   identity.store = "/home/user/.cache/jitc";
   identity.store_is_shared = true;
   identity.read_only_stores = {"/site"};
+  identity.store_owners = {{"/site", 1002}};
   identity.include_roots = {{"/opt/include", sha256("root").hex()}};
   std::vector<std::string> corpus;
   for (const bool has_roots : {true, false}) {

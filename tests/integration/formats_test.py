@@ -175,6 +175,7 @@ def check_identity(identity):
     assert type(identity["pid"]) is int
     assert type(identity.get("store_is_shared", False)) is bool
     assert all(isinstance(path, str) for path in identity["read_only_stores"])
+    assert all(type(uid) is int for uid in identity.get("store_owners", {}).values())
     assert all(isinstance(one[name], str) for one in identity["compilers"] for name in ("name", "path", "identity"))
     assert identity["compilers"][0]["path"] == ""
     assert all(isinstance(root[name], str) for root in identity["include_roots"] for name in ("path", "digest"))

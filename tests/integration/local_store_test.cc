@@ -1,8 +1,8 @@
 // What the root of a job believes when it reads a store itself.
 #include "client/gate/local_store.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,6 +88,40 @@ TEST_F(LocalStoreTest, AHitInAReadOnlyLayerLeavesItsTime) {
   EXPECT_TRUE(hits());
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   EXPECT_GT(status.st_mtime, 1000);
+}
+
+// The identity file stays when the daemon has ended.
+TEST_F(LocalStoreTest, TheWayToTheStoreIsLookedAtEachTime) {
+  const std::string parent = directory_.path() + "/parent";
+  std::filesystem::create_directory(parent);
+  std::filesystem::rename(identity_.store, parent + "/store");
+  identity_.store = parent + "/store";
+  EXPECT_TRUE(hits());
+  ASSERT_EQ(::chmod(parent.c_str(), 0777), 0);
+  EXPECT_FALSE(hits()) << "others may replace it";
+  identity_.read_only_stores = {identity_.store};
+  EXPECT_FALSE(hits());
+  identity_.store_is_shared = true;
+  EXPECT_TRUE(hits()) << "a group's store";
+}
+
+TEST_F(LocalStoreTest, ALayerThatAnotherHasReplacedIsNotRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving directories away needs root";
+  identity_.read_only_stores = {identity_.store};
+  identity_.store.clear();
+  const std::string layer = identity_.read_only_stores.front();
+  const auto give_to = [&](uid_t uid) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(layer))
+      ASSERT_EQ(::chown(entry.path().c_str(), uid, uid), 0);
+    ASSERT_EQ(::chown(layer.c_str(), uid, uid), 0);
+  };
+  give_to(1002);
+  identity_.store_owners = {{layer, 1002}};
+  EXPECT_TRUE(hits());
+  give_to(1003);
+  EXPECT_FALSE(hits());
+  give_to(1002);
+  EXPECT_TRUE(hits());
 }
 
 TEST_F(LocalStoreTest, LinksAndFifosInsideAreNoHits) {

@@ -37,6 +37,7 @@ TEST(Identity, IsReadAsItWasWritten) {
   Identity identity = sample();
   identity.include_roots = {{"/opt/petsc", sha256("x").hex()}};
   identity.store_is_shared = true;
+  identity.store_owners = {{"/site", 1002}};
   ASSERT_TRUE(write_identity(directory.path(), identity));
   const auto back = read_identity(directory.path());
   ASSERT_TRUE(back) << to_line(back.error());
@@ -44,6 +45,8 @@ TEST(Identity, IsReadAsItWasWritten) {
   EXPECT_EQ(back->compiler("/usr/bin/gcc")->identity, "abc");
   EXPECT_EQ(back->read_only_stores, identity.read_only_stores);
   EXPECT_TRUE(back->store_is_shared);
+  EXPECT_EQ(back->store_owners, identity.store_owners);
+  EXPECT_EQ(store_layers(*back).front().owner, 1002U);
   EXPECT_EQ(back->include_roots, identity.include_roots);
   const auto request = request_for("clang");
   EXPECT_EQ(resolve(request, identity)->key, resolve(request, *back)->key);

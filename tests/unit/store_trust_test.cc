@@ -100,6 +100,41 @@ TEST_F(StoreTrustTest, OwnersOnTheWay) {
   EXPECT_EQ(resolved(home_.path() + "/link", Trust::kOwner), refused(home_.path() + "/link"));
 }
 
+TEST_F(StoreTrustTest, InAStickyDirectoryALayersOwnerCanHaveBeenAnybody) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving directories away needs root";
+  make("sticky", 01777);
+  const std::string theirs = make("sticky/theirs", 0755, kSite), store = make("sticky/theirs/store", 0755, kSite);
+  EXPECT_EQ(resolved(theirs, Trust::kOwner), refused(theirs));
+  EXPECT_EQ(resolved(store, Trust::kOwner), refused(theirs)) << "nor further down";
+  make("sticky/roots", 0755);
+  const std::string below = make("sticky/roots/store", 0755, kSite);
+  EXPECT_EQ(resolved(below, Trust::kOwner), below) << "root alone could make one there";
+  EXPECT_EQ(resolved(home_.path() + "/sticky/roots/../theirs", Trust::kOwner), refused(theirs));
+  const std::string elsewhere = make("elsewhere", 0755, kSite), link = home_.path() + "/sticky/link";
+  fs::create_directory_symlink(elsewhere, link);
+  EXPECT_EQ(resolved(link, Trust::kOwner), elsewhere);
+  ASSERT_EQ(::lchown(link.c_str(), kSite, kSite), 0);
+  EXPECT_EQ(resolved(link, Trust::kOwner), refused(link));
+}
+
+TEST_F(StoreTrustTest, ALayersOwnerIsWhoItWasWhenItWasOpened) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving directories away needs root";
+  const auto layer = open_layer({make("site", 0755, kSite), Trust::kOwner});
+  ASSERT_TRUE(layer);
+  EXPECT_EQ(layer->owner, kSite);
+  EXPECT_TRUE(open_layer(*layer));
+  make("site", 0755, kStranger);
+  EXPECT_FALSE(open_layer(*layer));
+  EXPECT_TRUE(open_layer({layer->path, Trust::kOwner})) << "for who names it now";
+  make("site", 0755, 0);
+  EXPECT_TRUE(open_layer(*layer)) << "root is always believed";
+  const auto later = open_layer({home_.path() + "/later", Trust::kOwner});
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->owner, std::nullopt);
+  make("later", 0755, kSite);
+  EXPECT_EQ(open_layer(*later)->owner, kSite) << "root alone could make it";
+}
+
 TEST_F(StoreTrustTest, WhatIsInside) {
   const StoreLayer own{make("store"), Trust::kOwn}, owner{own.path, Trust::kOwner},
       everybody{own.path, Trust::kEverybody};
@@ -125,14 +160,11 @@ TEST_F(StoreTrustTest, WhatIsInside) {
 
 TEST_F(StoreTrustTest, WhomALayerBelieves) {
   const std::string store = make("store");
-  if (::geteuid() == 0) {
-    ASSERT_EQ(::chown(store.c_str(), kSite, kSite), 0);
-  }
   struct stat status{};
   status.st_mode = S_IFREG | 0644;
   const auto believes = [&](Trust trust, uid_t uid) {
     status.st_uid = uid;
-    return Believed({store, trust}).doubt(status).empty();
+    return Believed({store, trust, ::geteuid() == 0 ? kSite : ::geteuid()}).doubt(status).empty();
   };
   for (const Trust trust : {Trust::kOwn, Trust::kOwner, Trust::kEverybody}) {
     EXPECT_TRUE(believes(trust, ::geteuid()));

@@ -107,6 +107,48 @@ TEST_F(TrustedStoreTest, DirectoriesOfAGroupsStoreHandTheirGroupOn) {
   EXPECT_EQ(modes(0600), 0700U);
 }
 
+TEST_F(TrustedStoreTest, AStoreThatOthersCanReplaceMeanwhileIsLeftAlone) {
+  Options deep = options();
+  deep.directory = home_.path() + "/parent/store";
+  const auto store = open(deep);
+  const std::string path = *publish(*store, key_of(1));
+  ASSERT_EQ(::chmod((home_.path() + "/parent").c_str(), 0777), 0);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kUntrusted);
+  for (int i = 1; i <= 2; ++i) {
+    const auto published = publish(*store, key_of(i));
+    ASSERT_FALSE(published);
+    EXPECT_EQ(published.error().kind, ErrorKind::kRefused);
+  }
+  EXPECT_FALSE(store->quarantine(key_of(1)));
+  EXPECT_EQ(store->remove(key_of(1)), Store::Removal::kKept);
+  ASSERT_EQ(::chmod((home_.path() + "/parent").c_str(), 0755), 0);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kFound);
+}
+
+TEST_F(TrustedStoreTest, ALayerThatAnotherReplacesMeanwhileIsNotRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "giving files away needs root";
+  Options site = options();
+  site.directory = home_.path() + "/way/site";
+  site.mode = 0644;
+  ASSERT_TRUE(publish(*open(site), key_of(1)));
+  const auto give_to = [&](uid_t uid) {
+    for (const auto& entry : fs::recursive_directory_iterator(site.directory))
+      ASSERT_EQ(::lchown(entry.path().c_str(), uid, uid), 0);
+    ASSERT_EQ(::chown(site.directory.c_str(), uid, uid), 0);
+  };
+  give_to(4343);
+  Options both = options();
+  both.read_only = {site.directory};
+  const auto store = open(both);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kFound);
+  give_to(kStranger);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kUntrusted);
+  ASSERT_EQ(::chmod((home_.path() + "/way").c_str(), 01777), 0);
+  give_to(4343);
+  EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kUntrusted) << "anybody could have been first";
+  EXPECT_THAT(open(both)->refused_layers(), ::testing::SizeIs(1));
+}
+
 // ---- links inside the store -----------------------------------------------------------------------------------------
 
 TEST_F(TrustedStoreTest, AShardThatIsALinkIsNeitherReadNorWrittenNorCleaned) {
