@@ -183,6 +183,7 @@ std::string make_tail(std::string_view elf, const Manifest& manifest, const Dige
 Result<ManifestPlace> manifest_place(std::string_view footer, std::uint64_t file_size) {
   if (file_size < kFooterSize || footer.size() != kFooterSize)
     return corrupt("it is cut short (" + std::to_string(file_size) + " bytes)");
+  if (file_size > kLargestArtifact) return corrupt("it is too large (" + std::to_string(file_size) + " bytes)");
   if (!footer.starts_with(kMagic)) return corrupt("it has no footer (cut short, or not an artifact)");
   if (const auto version = get<std::uint32_t>(footer, 8); version != kArtifactFormat)
     return corrupt("its format version is " + std::to_string(version) + ", this build reads " +

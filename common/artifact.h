@@ -28,6 +28,7 @@ namespace jitc::common {
 
 inline constexpr std::size_t kFooterSize = 104;
 inline constexpr std::uint32_t kArtifactFormat = 1;
+inline constexpr std::uint64_t kLargestArtifact = std::uint64_t{1} << 30;  // what has more bytes is none
 
 struct ExportedFunction {
   std::string name;

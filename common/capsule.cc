@@ -116,7 +116,7 @@ Result<Capsule> read_capsule(const std::string& path) {
   if (static_cast<std::uint64_t>(status.st_size) > kLargestCapsule)
     return broken(
         "has " + std::to_string(status.st_size) + " bytes, a capsule at most " + std::to_string(kLargestCapsule), path);
-  auto text = read_all(file.get(), path);
+  auto text = read_all(file.get(), path, kLargestCapsule);
   if (!text) {
     text.error().kind = ErrorKind::kUsage;
     return std::unexpected(std::move(text.error()));

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <new>
 #include <system_error>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -35,6 +36,25 @@ std::unexpected<Error> refused_directory(const std::string& path, std::string me
               "use a directory of your own that nobody else can write (chmod go-w)");
 }
 
+std::unexpected<Error> too_large(std::string_view what, std::uint64_t most) {
+  return fail(ErrorKind::kStoreUnavailable, "has more than " + std::to_string(most) + " bytes", std::string(what));
+}
+
+std::unexpected<Error> no_memory(std::string_view what, std::uint64_t size) {
+  return fail(ErrorKind::kStoreUnavailable, "there is no memory for its " + std::to_string(size) + " bytes",
+              std::string(what));
+}
+
+// The size is a file's, which others may have made: no reason to end.
+bool resize(std::string& bytes, std::uint64_t size) {
+  try {
+    bytes.resize(size);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -50,15 +70,20 @@ void Fd::reset() {
   value_ = -1;
 }
 
-Result<std::string> read_all(int fd, std::string_view what) {
+Result<std::string> read_all(int fd, std::string_view what, std::uint64_t most) {
   struct stat status{};
   if (::fstat(fd, &status) != 0)
     return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be read", std::string(what));
-  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size > most) return too_large(what, most);
+  std::string bytes;
+  if (!resize(bytes, size)) return no_memory(what, size);
   std::size_t have = 0;
   for (;;) {
+    if (have > most) return too_large(what, most);
     // One byte more than fstat said, so that a file that grows (or /proc, which says 0) is read to its end.
-    if (have == bytes.size()) bytes.resize(bytes.size() + std::max<std::size_t>(4096, bytes.size() / 8));
+    const std::size_t more = bytes.size() + std::max<std::size_t>(4096, bytes.size() / 8);
+    if (have == bytes.size() && !resize(bytes, more)) return no_memory(what, more);
     const ssize_t got = ::pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be read", std::string(what));
@@ -69,10 +94,10 @@ Result<std::string> read_all(int fd, std::string_view what) {
   return bytes;
 }
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, std::uint64_t most) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be opened", path);
-  return read_all(fd.get(), path);
+  return read_all(fd.get(), path, most);
 }
 
 Fd open_regular(const std::string& path, struct stat& status) {

@@ -32,10 +32,13 @@ class Fd {
   int value_ = -1;
 };
 
+inline constexpr std::uint64_t kMostFileBytes = std::uint64_t{1} << 30;
+
 // The whole file through an open descriptor, from offset 0, by pread (a file cut meanwhile is a short read, never a
-// SIGBUS). `what` names it in errors; kinds: kStoreUnavailable.
-Result<std::string> read_all(int fd, std::string_view what);
-Result<std::string> read_file(const std::string& path);
+// SIGBUS). `what` names it in errors; kinds: kStoreUnavailable, also for one that has or gets more than `most` bytes,
+// and when there is no memory for it.
+Result<std::string> read_all(int fd, std::string_view what, std::uint64_t most = kMostFileBytes);
+Result<std::string> read_file(const std::string& path, std::uint64_t most = kMostFileBytes);
 // Opens what should be a regular file for reading: follows no link under the last name and waits for no FIFO or device.
 // Without a descriptor errno says why; ELOOP: it is no regular file. `status` is that of what was opened.
 Fd open_regular(const std::string& path, struct stat& status);

@@ -16,6 +16,8 @@
 namespace jitc::common {
 namespace {
 
+constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
+
 std::unexpected<Error> unreadable(const std::string& path) {
   return fail(ErrorKind::kVersionSkew, "the daemon's identity file cannot be understood", path,
               "restart the daemon: 'jitc daemon stop', then 'jitc daemon start'");
@@ -101,7 +103,7 @@ Result<std::string> read_own_file(const std::string& path) {
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
     return fail(ErrorKind::kRefused, "belongs to uid " + std::to_string(status.st_uid) + ", not to this user", path,
                 "use a runtime directory of your own");
-  return read_all(fd.get(), path);
+  return read_all(fd.get(), path, kMostBytes);
 }
 
 bool has_flag(const Request& request, std::string_view flag) {

@@ -27,7 +27,7 @@ namespace {
 
 using enum SettingType;
 
-constexpr std::size_t kMostFileBytes = std::size_t{64} << 10;
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 10;
 // The parser goes down one level of the stack for each part of a dotted name, which stands in one line.
 constexpr std::ptrdiff_t kMostDots = 1000;
 
@@ -216,10 +216,8 @@ Result<std::string> read_settings_file(const std::string& path) {
   if (!file || ::fstat(file.get(), &status) != 0)
     return fail_errno(ErrorKind::kUsage, errno, "the settings file cannot be opened", path);
   if (!S_ISREG(status.st_mode)) return wrong("the settings file is not a regular file");
-  auto text = read_all(file.get(), path);
+  auto text = read_all(file.get(), path, kMostBytes);
   if (!text) return wrong("the settings file cannot be read: " + text.error().message);
-  if (text->size() > kMostFileBytes)
-    return wrong("the settings file has more than " + std::to_string(kMostFileBytes) + " bytes");
   for (const auto line : std::views::split(*text, '\n'))
     if (std::ranges::count(line, '.') > kMostDots)
       return wrong("a line of the settings file has more than " + std::to_string(kMostDots) + " dots");

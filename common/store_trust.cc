@@ -32,10 +32,13 @@ bool is_unmapped(uid_t uid) {
 
 std::string of_uid(uid_t uid) { return "it belongs to uid " + std::to_string(uid); }
 
-std::unexpected<Error> refused(std::string message, const std::string& thing) {
+constexpr const char* kUseAnother = "use a store in a directory of your own (JITC_STORE)";
+constexpr const char* kCloseIt = "chmod go-w";  // the thing
+
+std::unexpected<Error> refused(std::string message, const std::string& thing, const std::string& remedy) {
   return fail(ErrorKind::kRefused, std::move(message), thing,
-              "use a store in a directory of your own that nobody else may write (JITC_STORE, chmod go-w), or declare "
-              "that you trust all who may write it (JITC_STORE_ALLOW_SHARED=1)");
+              (remedy == kCloseIt ? remedy + " " + thing : remedy) +
+                  ", or declare that you trust all who may write it (JITC_STORE_ALLOW_SHARED=1)");
 }
 
 // The owner of a layer that the settings name, if there is one.
@@ -125,7 +128,7 @@ class Walk {
     }
     if (auto looked = judge_owner(directory, status); !looked) return looked;
     if (others_may_write(status) && !is_sticky(status))
-      return not_believed("others may write into it, and so replace the store", directory);
+      return not_believed("others may write into it, and so replace the store", directory, kCloseIt);
     anybody_may_make_it_ = others_may_write(status);
     return {};
   }
@@ -138,9 +141,9 @@ class Walk {
     return not_believed(of_uid(uid) + ", who may replace the store", path);
   }
 
-  Result<void> not_believed(std::string why, const std::string& thing) const {
+  Result<void> not_believed(std::string why, const std::string& thing, std::string remedy = kUseAnother) const {
     if (layer_.trust == Trust::kEverybody) return {};
-    return refused(std::move(why), thing);
+    return refused(std::move(why), thing, remedy);
   }
 
   const StoreLayer& layer_;
@@ -168,9 +171,13 @@ Result<StoreLayer> open_layer(StoreLayer layer) {
 Believed::Believed(const StoreLayer& layer)
     : trust_(layer.trust), owner_(layer.trust == Trust::kOwner ? layer.owner.value_or(::geteuid()) : ::geteuid()) {}
 
+bool Believed::owner(uid_t uid) const {
+  return trust_ == Trust::kEverybody || uid == ::geteuid() || uid == 0 || uid == owner_;
+}
+
 std::string Believed::doubt(const struct stat& status) const {
   if (trust_ == Trust::kEverybody) return {};
-  if (status.st_uid != ::geteuid() && status.st_uid != 0 && status.st_uid != owner_) return of_uid(status.st_uid);
+  if (!owner(status.st_uid)) return of_uid(status.st_uid);
   return others_may_write(status) ? "others may write it" : "";
 }
 
@@ -180,8 +187,10 @@ Result<void> check_inside(const StoreLayer& layer, const std::string& directory)
     if (errno == ENOENT) return {};
     return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be looked at", directory);
   }
-  if (!S_ISDIR(status.st_mode)) return refused("not a directory", directory);
-  if (std::string doubt = Believed(layer).doubt(status); !doubt.empty()) return refused(std::move(doubt), directory);
+  if (!S_ISDIR(status.st_mode)) return refused("not a directory", directory, kUseAnother);
+  const Believed believed(layer);
+  if (std::string doubt = believed.doubt(status); !doubt.empty())
+    return refused(std::move(doubt), directory, believed.owner(status.st_uid) ? kCloseIt : kUseAnother);
   return {};
 }
 

@@ -42,6 +42,7 @@ class Believed {
   explicit Believed(const StoreLayer& layer);
   // Empty when nobody else can have made or changed this file or directory; else why it is not believed.
   std::string doubt(const struct stat& status) const;
+  bool owner(uid_t uid) const;  // as an owner
 
  private:
   Trust trust_;

@@ -30,6 +30,7 @@ constexpr double kStartSeconds = 60;
 constexpr int kStartAttempts = 5;
 constexpr double kLookAgainSeconds = 0.1;
 constexpr double kShowSeconds = 1;
+constexpr std::uint64_t kMostLockBytes = 4096;  // it holds a number
 
 Fd open_process(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
@@ -51,7 +52,7 @@ std::optional<LockHolder> process_named_in_lock(const std::string& runtime_dir, 
   const std::string path = runtime_dir + "/" + common::kLockName;
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file || ::fstat(file.get(), &status) != 0) return std::nullopt;
-  const auto text = common::read_all(file.get(), path);
+  const auto text = common::read_all(file.get(), path, kMostLockBytes);
   LockHolder named;
   if (!text || std::from_chars(text->data(), text->data() + text->size(), named.pid).ec != std::errc{})
     return std::nullopt;

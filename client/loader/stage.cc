@@ -27,7 +27,7 @@ Fd open_same(const std::string& path, std::string_view bytes) {
   struct stat status{};
   Fd file = common::open_regular(path, status);
   if (!file) return {};
-  const Result<std::string> found = common::read_all(file.get(), path);
+  const Result<std::string> found = common::read_all(file.get(), path, bytes.size());
   return found && *found == bytes ? std::move(file) : Fd();
 }
 

@@ -75,6 +75,18 @@ TEST(Files, AFileInTheWayOfADirectoryIsAnError) {
   EXPECT_FALSE(make_directories(file));
 }
 
+TEST(Files, ReadsNoMoreThanIsWanted) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/file";
+  const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_TRUE(write_all(fd.get(), "12345678", path));
+  EXPECT_EQ(read_file(path, 8).value_or(""), "12345678");
+  EXPECT_EQ(read_file(path, 7).error().message, "has more than 7 bytes");
+  ASSERT_EQ(::ftruncate(fd.get(), off_t{40} << 30), 0);
+  EXPECT_EQ(read_all(fd.get(), path).error().kind, ErrorKind::kStoreUnavailable);
+  EXPECT_FALSE(read_file("/dev/zero", 100'000)) << "it says that it has no bytes, and never ends";
+}
+
 TEST(Files, StartTimeTellsProcessesApart) {
   EXPECT_NE(process_start_time(::getpid()), 0u);
   EXPECT_NE(process_start_time(::getpid()), process_start_time(1));

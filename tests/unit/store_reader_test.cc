@@ -31,6 +31,22 @@ void put(const std::string& store, const Digest& key, const std::string& bytes) 
   std::ofstream(path) << bytes;
 }
 
+TEST(StoreReader, AFileThatIsTooLongIsCorruptAndTakesNoMemory) {
+  const TemporaryDirectory own;
+  const Digest key = sha256("k");
+  for (const std::uintmax_t size : {std::uintmax_t{900} << 20, std::uintmax_t{40} << 30}) {
+    put(own.path(), key, artifact_bytes(key));
+    std::filesystem::resize_file(artifact_path(own.path(), key), size);
+    StoredArtifact artifact;
+    std::string reason;
+    EXPECT_EQ(StoreReader({{own.path()}}).look_up(key, artifact, &reason), LookupOutcome::kCorrupt);
+    EXPECT_NE(reason, "");
+    EXPECT_EQ(artifact.path, artifact_path(own.path(), key));
+    EXPECT_LT(artifact.bytes.capacity(), std::size_t{1} << 20);
+    EXPECT_FALSE(read_manifest(artifact.path));
+  }
+}
+
 TEST(StoreReader, FirstLayerThatHasItAnswers) {
   const TemporaryDirectory site;
   const TemporaryDirectory own;
