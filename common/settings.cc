@@ -45,7 +45,7 @@ constexpr auto kTable = std::to_array<SettingInfo>({
     {"store_max_age", "JITC_STORE_MAX_AGE", "", kSeconds, "0", "",
      "how long an artifact stays that nobody uses, such as 90d (0: for ever)"},
     {"store_mode", "JITC_STORE_MODE", "", kMode, "0600", "",
-     "mode of published entries; directories get the x bits that go with it"},
+     "mode of published entries, 0600 at least; directories get the x bits that go with it"},
     {"store_allow_shared", "JITC_STORE_ALLOW_SHARED", "", kBool, "0", "",
      "a group's store: accept one that others may write, and what they put into it"},
     {"store_lease", "JITC_STORE_LEASE", "", kBool, "1", "",
@@ -120,8 +120,20 @@ std::optional<std::pair<Number, std::string_view>> number_and_rest(std::string_v
   return std::pair{value, text.substr(static_cast<std::size_t>(end - text.data()))};
 }
 
+constexpr mode_t kOwnerMode = 0600;  // without these bits not even its owner uses a store
+constexpr mode_t kFileModes = 0666;
+constexpr mode_t kOthersWrite = 0022;
+
+mode_t mode_of(std::string_view octal) {
+  mode_t mode = 0;
+  std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);
+  return mode;
+}
+
 bool is_mode(std::string_view text) {
-  return text.size() >= 3 && text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '7'; });
+  const bool is_octal =
+      text.size() >= 3 && text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '7'; });
+  return is_octal && (mode_of(text) & ~kFileModes) == 0 && (mode_of(text) & kOwnerMode) == kOwnerMode;
 }
 
 bool is_choice(std::string_view choices, std::string_view text) {
@@ -143,14 +155,10 @@ std::string what_is_allowed(const SettingInfo& info, const std::string& text) {
       return {};
     case kBool:
       return text == "0" || text == "1" ? "" : "0 or 1";
-    case kCount: {
-      const auto number = number_and_rest<std::uint32_t>(text);
-      return number && number->second.empty() ? "" : "a whole number";
-    }
-    case kPositive: {
-      const auto number = number_and_rest<std::uint32_t>(text);
-      return number && number->second.empty() && number->first > 0 ? "" : "a whole number, 1 or more";
-    }
+    case kCount:
+      return parse_count(text) ? "" : "a whole number";
+    case kPositive:
+      return parse_positive(text) ? "" : "a whole number, 1 or more";
     case kBytes:
       return parse_bytes(text) ? "" : "bytes, such as 400M or 2G";
     case kSeconds:
@@ -158,7 +166,7 @@ std::string what_is_allowed(const SettingInfo& info, const std::string& text) {
     case kChoice:
       return is_choice(info.choices, text) ? "" : "one of: " + std::string(info.choices);
     case kMode:
-      return is_mode(text) ? "" : "an octal mode, such as 0640";
+      return is_mode(text) ? "" : "an octal mode of files, from 0600 to 0666, such as 0640";
   }
   return {};
 }
@@ -252,6 +260,15 @@ Result<void> read_toml(Values& values, const std::string& path, bool must_exist)
   return {};
 }
 
+// A store that others may write is refused, the daemon's own too.
+Result<void> check_store_mode(const Settings& settings) {
+  if ((settings.mode("store_mode") & kOthersWrite) == 0 || settings.flag("store_allow_shared")) return {};
+  const auto& [text, origin] = settings.value("store_mode");
+  return fail(ErrorKind::kUsage, "'" + text + "' (from " + origin + ") lets others write into the store",
+              "setting store_mode",
+              "give 0640 or less, or declare that you trust all who may write it (JITC_STORE_ALLOW_SHARED=1)");
+}
+
 }  // namespace
 
 std::span<const SettingInfo> settings_table() { return kTable; }
@@ -282,6 +299,7 @@ Result<Settings> Settings::load(const std::map<std::string, std::string>& given,
   // The default is made of other variables, which nobody has looked at.
   const Value store = values["store"];
   if (auto done = set(values, *find("store"), store.text, store.origin); !done) return std::unexpected(done.error());
+  if (auto mode = check_store_mode(settings); !mode) return std::unexpected(mode.error());
   return settings;
 }
 
@@ -310,21 +328,13 @@ std::vector<std::string> Settings::list(std::string_view name) const {
 bool Settings::flag(std::string_view name) const { return value(name).text == "1"; }
 
 // Texts were checked when they were set, so that the fallbacks below are never seen.
-std::uint64_t Settings::count(std::string_view name) const {
-  const auto number = number_and_rest<std::uint64_t>(value(name).text);
-  return number ? number->first : 0;
-}
+std::uint64_t Settings::count(std::string_view name) const { return parse_count(value(name).text).value_or(0); }
 
 std::uint64_t Settings::bytes(std::string_view name) const { return parse_bytes(value(name).text).value_or(0); }
 
 double Settings::seconds(std::string_view name) const { return parse_seconds(value(name).text).value_or(0); }
 
-mode_t Settings::mode(std::string_view name) const {
-  const std::string& octal = value(name).text;
-  mode_t mode = 0;
-  std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);
-  return mode;
-}
+mode_t Settings::mode(std::string_view name) const { return mode_of(value(name).text); }
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   const auto wrong = fail(ErrorKind::kUsage, "not a size", std::string(text), "write 400M, 2G or plain bytes");
@@ -352,6 +362,23 @@ Result<double> parse_seconds(std::string_view text) {
   if (suffix == "h") return value * 3600;
   if (suffix == "d") return value * 86400;
   return wrong;
+}
+
+std::chrono::seconds rounded_up(double seconds) {
+  return std::chrono::ceil<std::chrono::seconds>(std::chrono::duration<double>(seconds));
+}
+
+Result<std::uint64_t> parse_count(std::string_view text) {
+  const auto number = number_and_rest<std::uint32_t>(text);
+  const bool has_zeros = text.size() > 1 && text.starts_with('0');
+  if (number && number->second.empty() && !has_zeros) return number->first;
+  return fail(ErrorKind::kUsage, "not a whole number", std::string(text), "write digits alone, 4294967295 at most");
+}
+
+Result<std::uint64_t> parse_positive(std::string_view text) {
+  auto number = parse_count(text);
+  if (number && *number == 0) return fail(ErrorKind::kUsage, "too small", std::string(text), "write 1 or more");
+  return number;
 }
 
 }  // namespace jitc::common

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -57,5 +58,11 @@ class Settings {
 Result<std::uint64_t> parse_bytes(std::string_view text);
 // "30", "1.5s", "10min", "2h", "30d" -> seconds.
 Result<double> parse_seconds(std::string_view text);
+// A time that was parsed, in whole seconds; none but 0 becomes 0.
+std::chrono::seconds rounded_up(double seconds);
+// "123" -> 123, up to 2^32 - 1. No sign, no blank, no 0 before other digits.
+Result<std::uint64_t> parse_count(std::string_view text);
+// The same, 1 or more.
+Result<std::uint64_t> parse_positive(std::string_view text);
 
 }  // namespace jitc::common

@@ -129,6 +129,45 @@ TEST_F(SettingsTest, FilesThatAreNoneOrTooLargeAreRefused) {
   EXPECT_NE(refused(directory_.path() + "/job.toml").find("no setting has the name 'a'"), std::string::npos);
 }
 
+TEST_F(SettingsTest, AStoresModeIsOneThatWorks) {
+  for (const char* right : {"0600", "0640", "644", "00604"})
+    EXPECT_TRUE(Settings::load({{"store_mode", right}})) << right;
+  for (const char* wrong : {"0400", "0000", "0440", "0060", "0700", "7777", "02660", "0609", "60", "rw", "-600"}) {
+    for (const char* shared : {"0", "1"}) {
+      const auto settings = Settings::load({{"store_mode", wrong}, {"store_allow_shared", shared}});
+      ASSERT_FALSE(settings) << wrong;
+      EXPECT_EQ(settings.error().thing, "setting store_mode");
+    }
+  }
+  for (const char* loose : {"0620", "0660", "0602", "0666"}) {
+    const auto settings = Settings::load({{"store_mode", loose}});
+    ASSERT_FALSE(settings) << loose;
+    EXPECT_NE(to_line(settings.error()).find("setting store_mode"), std::string::npos);
+    EXPECT_NE(settings.error().remedy.find("JITC_STORE_ALLOW_SHARED"), std::string::npos);
+    EXPECT_TRUE(Settings::load({{"store_mode", loose}, {"store_allow_shared", "1"}})) << loose;
+  }
+}
+
+TEST_F(SettingsTest, NumbersAreDigitsAlone) {
+  EXPECT_EQ(parse_count("0").value_or(1), 0U);
+  EXPECT_EQ(parse_count("4294967295").value_or(0), 4294967295U);
+  for (const char* wrong :
+       {"", "-1", "+1", " 1", "1 ", "010", "0x2", "1e3", "1.0", "4294967296", "99999999999999999999"}) {
+    EXPECT_FALSE(parse_count(wrong)) << wrong;
+    EXPECT_FALSE(Settings::load({{"store_max_entries", wrong}})) << wrong;
+    EXPECT_FALSE(Settings::load({{"tries", wrong}})) << wrong;
+  }
+  EXPECT_FALSE(parse_positive("0"));
+  EXPECT_EQ(parse_positive("1").value_or(0), 1U);
+}
+
+TEST_F(SettingsTest, AShortTimeIsNotNone) {
+  EXPECT_EQ(rounded_up(0).count(), 0);
+  EXPECT_EQ(rounded_up(*parse_seconds("500ms")).count(), 1);
+  EXPECT_EQ(rounded_up(*parse_seconds("1.5s")).count(), 2);
+  EXPECT_EQ(rounded_up(*parse_seconds("30d")).count(), 30 * 86400);
+}
+
 TEST_F(SettingsTest, TextsAreUtf8WhereverTheyComeFrom) {
   const ScopedEnvironment store{{"JITC_STORE", "/tmp/\xff"}};
   const auto settings = Settings::load();
