@@ -13,6 +13,7 @@
 namespace jitc::service {
 namespace {
 
+constexpr mode_t kForOthers = 0066;
 constexpr std::size_t kMostExperience = 512;
 constexpr std::chrono::seconds kExperiencePatience{2};  // a shared store may be slow and large
 
@@ -78,9 +79,13 @@ common::Result<std::unique_ptr<Artifacts>> Artifacts::open(const common::Setting
   options.read_only = settings.list("store_readonly");
   options.max_bytes = settings.bytes("store_max");
   options.max_entries = settings.count("store_max_entries");
-  options.max_age = std::chrono::seconds(static_cast<std::int64_t>(settings.seconds("store_max_age")));
+  options.max_age = common::rounded_up(settings.seconds("store_max_age"));
   options.mode = settings.mode("store_mode");
   options.allow_shared = settings.flag("store_allow_shared");
+  if (options.allow_shared && (options.mode & kForOthers) == 0) {
+    observe::log_warning("others of the store cannot read what this daemon puts there: they compile it again",
+                         {{"store", directory}, {"remedy", "set JITC_STORE_MODE=0660 (store_mode)"}});
+  }
   auto store = store::Store::open(std::move(options));
   if (!store) return std::unexpected(store.error());
   for (const common::Error& error : (*store)->refused_layers()) {

@@ -13,6 +13,8 @@ namespace {
 using common::ErrorKind;
 using common::Result;
 
+constexpr mode_t kHandedOn = S_ISGID | S_IRWXG | S_IRWXO;
+
 // Search permission for whoever may read. Where the group may do more than all others it is the store's group that
 // counts, whoever of it writes: what is made inside takes it over from the directory.
 mode_t directory_mode_for(mode_t files) {
@@ -39,14 +41,22 @@ Directories::Directories(FileSystem& files, common::StoreLayer layer, mode_t mod
 // The umask does not decide about the store: the mode is set again on what was made here. What another daemon made at
 // the same moment is of its setting.
 Result<void> Directories::make_one(const std::string& path) {
-  int error = files_.mkdir(path, directory_mode_);
+  const mode_t mode = mode_for(path);
+  int error = files_.mkdir(path, mode);
   if (error == -EEXIST) return {};
-  if (error == 0) error = files_.chmod(path, directory_mode_);
+  if (error == 0) error = files_.chmod(path, mode);
   if (error < 0) {
     FileInfo info;  // a directory that exists may answer EROFS or EACCES
     if (files_.status(path, info) != 0) return store_error(-error, "the directory cannot be made", path);
   }
   return {};
+}
+
+mode_t Directories::mode_for(const std::string& path) const {
+  FileInfo top;
+  if (layer_.trust != common::Trust::kEverybody || path == store() || files_.status(store(), top) != 0)
+    return directory_mode_;
+  return directory_mode_ | (top.mode & kHandedOn);
 }
 
 Result<void> Directories::make() {

@@ -16,7 +16,9 @@ namespace jitc::store {
 class Directories {
  public:
   // `mode` of files; directories get search permission for whoever may read. A file's mode that lets the group do more
-  // than all others makes it a group's store: what is made in its directories is of their group (setgid).
+  // than all others makes it a group's store: what is made in its directories is of their group (setgid). In a layer
+  // that believes everybody they also get what the store's own directory gives to group and others: whoever may write
+  // there may write into all of them, whatever the settings of the one who came first.
   Directories(FileSystem& files, common::StoreLayer layer, mode_t mode);
 
   // Makes what is absent. kRefused when others could have put something into the store; kStoreUnavailable, kStoreFull.
@@ -42,6 +44,7 @@ class Directories {
 
  private:
   common::Result<void> make_one(const std::string& path);
+  mode_t mode_for(const std::string& path) const;
   common::Result<void> make_inside(const std::string& path);
   common::Result<void> check(std::initializer_list<std::string> paths) const;
 

@@ -57,6 +57,7 @@ class RealFileSystem : public FileSystem {
     info.used = FileTime(std::chrono::seconds(std::clamp<time_t>(status.st_mtim.tv_sec, 0, kLatest)) +
                          std::chrono::nanoseconds(status.st_mtim.tv_nsec));
     info.regular = S_ISREG(status.st_mode);
+    info.mode = status.st_mode & ~static_cast<mode_t>(S_IFMT);
     return 0;
   }
 

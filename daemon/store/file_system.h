@@ -18,6 +18,7 @@ struct FileInfo {
   std::uint64_t size = 0;
   FileTime used;  // modification time, from 1970 on and not beyond 2200: a use sets it
   bool regular = false;
+  mode_t mode = 0;  // its permission bits, setgid and the like
 };
 
 // Every virtual function returns 0 (`open` a descriptor, `write` and `read` a number of bytes), or -errno. Each is one
