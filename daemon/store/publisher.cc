@@ -114,7 +114,18 @@ Result<Published> Publisher::place(const std::string& temp, const Digest& key) {
       break;
     }
   }
+  if (error == -EEXIST) return in_the_way(key, published.path);
   return store_error(-error, "an artifact cannot be given its final name", published.path);
+}
+
+// A file that cannot be read may be whole: it stays.
+std::unexpected<common::Error> Publisher::in_the_way(const Digest& key, const std::string& path) const {
+  common::StoredArtifact artifact;
+  std::string reason;
+  common::StoreReader({directories_.layer()}).look_up(key, artifact, &reason);
+  return common::fail(common::ErrorKind::kStoreUnavailable,
+                      "an artifact is there that cannot be used or moved away" + (reason.empty() ? "" : ": " + reason),
+                      path, "let its owner give it a mode for all who use the store (JITC_STORE_MODE), or remove it");
 }
 
 // Two who saw the same broken entry race here: between the slower one's look and its move, the faster one may have
@@ -173,7 +184,7 @@ bool Publisher::is_good(const std::string& path, const Digest& key) const {
   struct stat status{};
   const common::Fd file = common::open_regular(path, status);
   if (!file || !common::Believed(directories_.layer()).doubt(status).empty()) return false;
-  const auto bytes = common::read_all(file.get(), path);
+  const auto bytes = common::read_artifact(file.get(), status, path);
   if (!bytes) return false;
   const auto view = common::verify_artifact(*bytes);
   return view && view->key == key;

@@ -37,6 +37,7 @@ class Publisher {
   int fill(int fd, std::string_view elf, std::string_view tail);
   int write_all(int fd, std::string_view bytes);
   common::Result<Published> place(const std::string& temp, const common::Digest& key);
+  std::unexpected<common::Error> in_the_way(const common::Digest& key, const std::string& path) const;
   int move_away(const std::string& path, const common::Digest& key, std::string& away);
   bool is_good(const common::Digest& key) const;  // the entry
   bool is_good(const std::string& path, const common::Digest& key) const;

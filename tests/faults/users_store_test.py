@@ -90,19 +90,61 @@ def group_store(directory):
             assert done.returncode != 0 and "JITC_STORE_ALLOW_SHARED" in done.stderr + undeclared.log.read_text(), done.stderr
 
 
-def another_users_layer():
-    with Member(ALICE, JITC_STORE_MODE="0644") as alice:
+def first_member_without_a_mode(directory):
+    """The settings' default hides artifacts from the group; the directories are the group's all the same."""
+    store = directory / "open"
+    store.mkdir()
+    os.chown(store, 0, GROUP)
+    store.chmod(0o2770)
+    settings = {"JITC_STORE": str(store), "JITC_STORE_ALLOW_SHARED": "1"}
+    with Member(ALICE, **settings) as alice, Member(BOB, JITC_STORE_MODE="0660", **settings) as bob:
+        assert alice.path_of("one").stat().st_mode & 0o7777 == 0o600
+        assert alice.logged("others of the store cannot read") == 1, alice.log.read_text()
+        path = bob.path_of("two")
+        assert path.stat().st_uid == BOB and path.stat().st_gid == GROUP, path.stat()
+        for one in (store / "v1", store / "v1/tmp", path.parent):
+            assert one.stat().st_mode & 0o7777 == 0o2770, one
+        assert bob.logged("others of the store cannot read") == 0, bob.log.read_text()
+        done = bob.submit("one", "-o", bob.scratch / "one.so")
+        assert done.returncode == 0 and "cannot be opened: Permission denied" in done.stderr, done.stderr
+
+
+def another_users_layer(directory):
+    store = directory / "alices"  # nobody but root could have made it there
+    store.mkdir()
+    os.chown(store, ALICE, GROUP)
+    store.chmod(0o755)
+    with Member(ALICE, JITC_STORE=str(store), JITC_STORE_MODE="0644") as alice:
         path = alice.path_of("one")
-        with Member(BOB, JITC_STORE_READONLY=str(alice.store)) as bob:
+        with Member(BOB, JITC_STORE_READONLY=str(store)) as bob:
             assert bob.path_of("one") == path
             assert bob.stats()["compiles_started"] == 0
+            # Another user's copy comes where it was: for the daemon, and for who reads what it left on file.
+            kept = store.rename(directory / "kept")
+            shutil.copytree(kept, store)
+            for one in (store, *store.rglob("*")):
+                os.chown(one, BOB + 1, GROUP)
+            assert bob.path_of("one").is_relative_to(bob.store)
+            assert bob.stats()["compiles_started"] == 1
+            shutil.rmtree(bob.store / "v1")
+            assert bob.jitc("daemon", "stop").returncode == 0
+            bob.environment["JITC_AUTOSTART"] = "0"
+            assert bob.submit("one").returncode != 0, "no direct hit either"
+            shutil.rmtree(store)
+            kept.rename(store)
+            assert bob.submit("one").stdout.strip() == str(path)
         os.chown(path, BOB + 1, GROUP)  # a third user's in Alice's store
-        with Member(BOB, JITC_STORE_READONLY=str(alice.store)) as bob:
+        with Member(BOB, JITC_STORE_READONLY=str(store)) as bob:
             assert bob.path_of("one").is_relative_to(bob.store)
             stats = bob.stats()
             assert stats["compiles_started"] == 1 and stats["untrusted"] >= 1, stats
-        alice.store.chmod(0o775)
-        with Member(BOB, JITC_STORE_READONLY=str(alice.store)) as bob:
+        store.chmod(0o775)
+        with Member(BOB, JITC_STORE_READONLY=str(store)) as bob:
+            assert bob.path_of("two").is_relative_to(bob.store)
+            assert bob.logged("read-only store left out") == 1, bob.log.read_text()
+        store.chmod(0o755)
+        directory.chmod(0o1777)
+        with Member(BOB, JITC_STORE_READONLY=str(store)) as bob:  # anybody could have made one there
             assert bob.path_of("two").is_relative_to(bob.store)
             assert bob.logged("read-only store left out") == 1, bob.log.read_text()
 
@@ -145,6 +187,9 @@ with tempfile.TemporaryDirectory(prefix="jitc-group-") as scratch:
     os.chown(scratch, 0, GROUP)
     os.chmod(scratch, 0o2770)
     group_store(pathlib.Path(scratch))
-another_users_layer()
+    first_member_without_a_mode(pathlib.Path(scratch))
+with tempfile.TemporaryDirectory(prefix="jitc-layer-") as scratch:
+    os.chmod(scratch, 0o755)
+    another_users_layer(pathlib.Path(scratch))
 private_store()
 print("stores between users are as they should be")

@@ -149,6 +149,28 @@ TEST_F(TrustedStoreTest, ALayerThatAnotherReplacesMeanwhileIsNotRead) {
   EXPECT_THAT(open(both)->refused_layers(), ::testing::SizeIs(1));
 }
 
+TEST_F(TrustedStoreTest, TheFirstMemberLocksNobodyOut) {
+  Options group = options();
+  group.allow_shared = true;
+  for (const mode_t top : {02770U, 0775U, 0700U}) {
+    fs::remove_all(group.directory);
+    fs::create_directory(group.directory);
+    ASSERT_EQ(::chmod(group.directory.c_str(), top), 0);
+    const auto store = open(group);
+    ASSERT_TRUE(publish(*store, key_of(1)));
+    overwrite(path_of(key_of(1)), "broken");
+    EXPECT_TRUE(store->quarantine(key_of(1)));
+    for (const std::string& path : {group.directory + "/v1", temps(), shard_of(key_of(1)), quarantine()})
+      EXPECT_EQ(mode_of(path), top) << path;
+  }
+  group.allow_shared = false;
+  fs::remove_all(group.directory);
+  fs::create_directory(group.directory);
+  ASSERT_EQ(::chmod(group.directory.c_str(), 0755), 0);
+  open(group);
+  EXPECT_EQ(mode_of(temps()), 0700U) << "a private one is as the setting says";
+}
+
 // ---- links inside the store -----------------------------------------------------------------------------------------
 
 TEST_F(TrustedStoreTest, AShardThatIsALinkIsNeitherReadNorWrittenNorCleaned) {
