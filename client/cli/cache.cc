@@ -50,7 +50,7 @@ void add_ls(CLI::App& cache, Action& action, const Options& options) {
       ->check(CLI::IsMember({"used", "size", "name", "age", "compile-seconds"}))
       ->capture_default_str()
       ->type_name("ORDER");
-  ls->add_option("--limit", options->limit, "only the first N")->check(CLI::PositiveNumber)->type_name("N");
+  add_parsed<std::uint64_t>(*ls, "--limit", options->limit, "N", common::parse_positive, "only the first N");
   ls->add_flag("--json", options->json, "one JSON object per artifact");
 }
 
@@ -58,7 +58,7 @@ void add_verify(CLI::App& cache, Action& action, const Options& options) {
   auto* verify =
       add(cache, action, options, "verify", "read and check every artifact: the corrupt ones' paths", cache_verify);
   verify->add_flag("--repair", options->repair,
-                   "move what is corrupt or not trusted out of the writable store, into its quarantine");
+                   "move what is corrupt, not trusted or no file out of the writable store, into its quarantine");
   verify->add_flag("--json", options->json, "one JSON object per artifact that is not good");
   verify->footer(
       "Exit code 7 if an artifact is corrupt, unreadable or not trusted; with --repair, if one is left.\n"
@@ -69,8 +69,8 @@ void add_gc(CLI::App& cache, Action& action, const Options& options) {
   auto* gc = add(cache, action, options, "gc", "bring the writable store within its limits", cache_gc);
   add_parsed<std::uint64_t>(*gc, "--max-bytes", options->max_bytes, "SIZE", common::parse_bytes,
                             "its size, such as 2G; 0: any [JITC_STORE_MAX]");
-  gc->add_option("--max-entries", options->max_entries, "number of artifacts; 0: any [JITC_STORE_MAX_ENTRIES]")
-      ->type_name("N");
+  add_parsed<std::uint64_t>(*gc, "--max-entries", options->max_entries, "N", common::parse_count,
+                            "number of artifacts; 0: any [JITC_STORE_MAX_ENTRIES]");
   add_parsed<double>(*gc, "--max-age", options->max_age, "TIME", common::parse_seconds,
                      "time since the last use, such as 30d; 0: any [JITC_STORE_MAX_AGE]");
   gc->add_flag("--dry-run", options->dry_run, "say what would go, and change nothing");
@@ -83,12 +83,12 @@ void add_gc(CLI::App& cache, Action& action, const Options& options) {
 
 void add_rm(CLI::App& cache, Action& action, const Options& options) {
   auto* rm = add(cache, action, options, "rm", "remove artifacts from the writable store", cache_rm);
-  rm->add_option("KEY", options->keys, "keys, or their beginnings");
+  rm->add_option("KEY", options->keys, "keys, or their beginnings of 4 digits at least");
   add_parsed<double>(*rm, "--older-than", options->older_than, "TIME", common::parse_seconds,
                      "what was not used for so long, such as 30d");
   rm->add_flag("--corrupt", options->corrupt, "what does not verify");
   rm->add_flag("--all", options->all, "everything; needs --yes");
-  rm->add_flag("--yes", options->yes, "with --all: really");
+  rm->add_flag("--yes", options->yes, "with what names everything (--all, --older-than 0): really");
   rm->add_flag("--json", options->json, "one JSON object per artifact");
   rm->footer(
       "Nothing is removed when a KEY is of no artifact or of several (exit code 2). Who has an artifact loaded keeps "
@@ -125,7 +125,8 @@ void add_cache(CLI::App& app, Action& action) {
   cache->require_subcommand(1);
   cache->footer(
       "The stores are those of the daemon that runs, else those of the settings; --store names one.\n"
-      "A store that does not exist yet holds nothing: exit code 0, and a line that says so.");
+      "A store that does not exist yet holds nothing: exit code 0, and a line that says so. What is no store is an\n"
+      "error: exit code 7.");
   add_ls(*cache, action, options);
   add(*cache, action, options, "show", "an artifact's manifest, as JSON", cache_show)
       ->add_option("KEY", options->keys, "key, or its beginning")

@@ -17,7 +17,7 @@ struct CacheOptions {
   std::vector<std::string> keys;  // or their beginnings
   // ls
   std::string sort = "used";
-  std::size_t limit = 0;  // 0: all
+  std::optional<std::uint64_t> limit;
   // verify
   bool repair = false;
   // gc; what is not given is as the settings say

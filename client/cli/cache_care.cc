@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "client/cli/cache.h"
@@ -21,6 +20,8 @@ namespace {
 using common::ErrorKind;
 using common::fail;
 using common::LookupOutcome;
+
+constexpr double kShortestTime = 1;  // seconds; what was not used for less is everything
 
 void print(const nlohmann::ordered_json& object) { std::printf("%s\n", one_line(object).c_str()); }
 
@@ -59,48 +60,60 @@ struct Tally {
   }
 };
 
-State state_of(const CacheEntry& entry, std::string& reason) {
+struct Finding {
+  State state = State::kGone;  // the daemon removed it meanwhile
+  std::string reason, remedy;
+};
+
+Finding look_at(const CacheEntry& entry) {
   common::StoredArtifact artifact;
-  switch (common::StoreReader({entry.layer}).look_up(entry.key, artifact, &reason)) {
+  Finding finding;
+  const auto outcome = common::StoreReader({entry.layer}).look_up(entry.key, artifact, &finding.reason);
+  finding.remedy = std::move(artifact.remedy);
+  switch (outcome) {
     case LookupOutcome::kFound:
-      return State::kGood;
-    case LookupOutcome::kCorrupt:
-      return State::kCorrupt;
-    case LookupOutcome::kUntrusted:
-      return State::kUntrusted;
-    case LookupOutcome::kAbsent:
+      finding.state = State::kGood;
       break;
+    case LookupOutcome::kCorrupt:
+      finding.state = State::kCorrupt;
+      break;
+    case LookupOutcome::kUntrusted:
+      finding.state = State::kUntrusted;
+      break;
+    case LookupOutcome::kAbsent:
+      if (!finding.reason.empty()) finding.state = State::kUnreadable;
   }
-  return reason.empty() ? State::kGone : State::kUnreadable;  // gone: the daemon removed it meanwhile
+  return finding;
 }
 
-void tell(const CacheEntry& entry, State state, const std::string& reason, bool repaired, bool json) {
+void tell(const CacheEntry& entry, const Finding& finding, bool repaired, bool json) {
+  const auto& [state, reason, remedy] = finding;
   if (json) {
     print({{"key", entry.key.hex()},
            {"path", entry.path},
            {"layer", entry.layer.path},
            {"state", name_of(state)},
            {"reason", reason},
+           {"remedy", repaired ? "" : remedy},
            {"repaired", repaired}});
   } else if (state == State::kCorrupt) {
     std::printf("%s\n", entry.path.c_str());
   }
   say("jitc: " + entry.path + ": " + (state == State::kUntrusted ? "not trusted: " : "") + reason +
-      (repaired ? ": moved to the quarantine\n" : "\n"));
+      (repaired ? ": moved to the quarantine\n" : ": " + remedy + "\n"));
 }
 
 // `store`: where to repair; null: nowhere.
 void verify_entry(const CacheEntry& entry, store::Store* store, bool json, Tally& tally) {
-  std::string reason;
-  const State state = state_of(entry, reason);
-  const bool mendable = state == State::kCorrupt || state == State::kUntrusted;
-  const bool repaired = mendable && store != nullptr && store->quarantine(entry.key);
+  const Finding finding = look_at(entry);
+  const bool bad = finding.state != State::kGood && finding.state != State::kGone;
+  const bool repaired = bad && store != nullptr && store->quarantine(entry.key);
   if (repaired) {
     ++tally.repaired;
   } else {
-    tally.add(state);
+    tally.add(finding.state);
   }
-  if (state != State::kGood && state != State::kGone) tell(entry, state, reason, repaired, json);
+  if (bad) tell(entry, finding, repaired, json);
 }
 
 // ---- rm -------------------------------------------------------------------------------------------------------------
@@ -111,8 +124,10 @@ common::Result<void> check_choice(const CacheOptions& options) {
   if (ways != 1)
     return fail(ErrorKind::kUsage, "one way to say what goes is needed", "cache rm",
                 "give KEYs, --older-than, --corrupt, or --all");
-  if (options.all && !options.yes)
-    return fail(ErrorKind::kUsage, "it removes every artifact of the store", "--all", "say --yes as well");
+  const bool is_every = options.all || (options.older_than && *options.older_than < kShortestTime);
+  if (is_every && !options.yes)
+    return fail(ErrorKind::kUsage, "it removes every artifact of the store", options.all ? "--all" : "--older-than",
+                "say --yes as well");
   return {};
 }
 
@@ -125,9 +140,8 @@ common::Result<std::vector<CacheEntry>> chosen(const CacheOptions& options, std:
     keys.push_back(*key);
   }
   std::erase_if(entries, [&](const CacheEntry& entry) {
-    std::string reason;
     if (options.all) return false;
-    if (options.corrupt) return state_of(entry, reason) != State::kCorrupt;
+    if (options.corrupt) return look_at(entry).state != State::kCorrupt;
     if (options.older_than) return entry.unused_seconds < *options.older_than;
     return std::ranges::find(keys, entry.key) == keys.end();
   });
@@ -211,7 +225,7 @@ int cache_rm(const Context& context, const CacheOptions& options) {
       print({{"key", entry.key.hex()}, {"path", entry.path}, {"size", entry.size}, {"removed", removed}});
     if (removal == store::Store::Removal::kKept)
       code = report(fail(ErrorKind::kStoreUnavailable, "cannot be removed", entry.path,
-                         "see who owns it and its directory, and whether it is a file")
+                         "see who owns it and its directory; what is no file goes with 'jitc cache verify --repair'")
                         .error());
   }
   if (!options.json) std::fprintf(stderr, "jitc: %zu artifacts removed, %s\n", count, bytes_text(bytes).c_str());

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -16,10 +17,13 @@ namespace jitc::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using common::Error;
 using common::ErrorKind;
 using common::fail;
+using common::Result;
 
 constexpr std::string_view kSuffix = ".so";
+constexpr std::size_t kFewestDigits = 4;  // of a key, so that nothing is named by a slip
 
 std::optional<CacheEntry> entry_at(const fs::path& file, const common::StoreLayer& layer) {
   const std::string name = file.filename().string();
@@ -33,41 +37,79 @@ std::optional<CacheEntry> entry_at(const fs::path& file, const common::StoreLaye
   return entry;
 }
 
-void note(const std::error_code& error, const std::string& folder, CacheListing& listing) {
-  if (error && error != std::errc::no_such_file_or_directory)
-    listing.unreadable.push_back(
-        common::fail_errno(ErrorKind::kStoreUnavailable, error.value(), "cannot be listed", folder).error());
+std::unexpected<Error> not_listed(const std::error_code& error, const std::string& folder) {
+  return common::fail_errno(ErrorKind::kStoreUnavailable, error.value(), "cannot be listed", folder,
+                            "let this user read it, or name another store (--store, JITC_STORE)");
 }
 
-// Inside a store no link is followed.
-bool is_link(const fs::path& folder, CacheListing& listing) {
+void note(const std::error_code& error, const std::string& folder, CacheListing& listing) {
+  if (error && error != std::errc::no_such_file_or_directory)
+    listing.unreadable.push_back(not_listed(error, folder).error());
+}
+
+std::unexpected<Error> is_link(const std::string& folder) {
+  return fail(ErrorKind::kRefused, "a symbolic link, which is not followed inside a store", folder,
+              "put a directory there");
+}
+
+// A directory without a version of this build's: absent or empty, so that a store may be made of it?
+Result<void> check_no_store_yet(const std::string& directory) {
   std::error_code error;
-  if (!fs::is_symlink(folder, error)) return false;
-  listing.unreadable.push_back(fail(ErrorKind::kRefused, "a symbolic link, which is not followed inside a store",
-                                    folder.string(), "put a directory there")
-                                   .error());
-  return true;
+  bool is_empty = true;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.size() > 1 && name[0] == 'v' && name.find_first_not_of("0123456789", 1) == std::string::npos)
+      return fail(ErrorKind::kVersionSkew, "a store of another version (" + name + "); this jitc reads v1", directory,
+                  "use the jitc that wrote it, or name another store (--store, JITC_STORE)");
+    is_empty = false;
+  }
+  if (error == std::errc::no_such_file_or_directory) return {};
+  if (error) return not_listed(error, directory);
+  if (is_empty) return {};
+  return fail(ErrorKind::kStoreUnavailable, "not a store: it has other things in it, and no directory v1", directory,
+              "name a store, or a new directory (--store, JITC_STORE)");
 }
 
 void list_folder(const fs::path& folder, const common::StoreLayer& layer, CacheListing& listing) {
-  if (is_link(folder, listing)) return;
   std::error_code error;
+  if (fs::is_symlink(folder, error)) return listing.unreadable.push_back(is_link(folder.string()).error());
   for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error))
     if (auto entry = entry_at(file->path(), layer)) listing.entries.push_back(std::move(*entry));
   note(error, folder.string(), listing);
 }
 
 void list_store(const common::StoreLayer& layer, CacheListing& listing) {
-  std::error_code error;
-  if (!fs::exists(layer.path, error) && !error) listing.absent.push_back(layer.path);
+  const auto has = has_store(layer);
+  if (!has) return listing.unreadable.push_back(has.error());
+  if (!*has) return listing.absent.push_back(layer.path);
+  // Listed all the same, and each of its artifacts is said not to be trusted.
+  if (const auto opened = common::open_layer(layer); !opened) listing.unreadable.push_back(opened.error());
   const std::string version = layer.path + "/v1";
-  if (is_link(version, listing)) return;
+  std::error_code error;
   for (fs::directory_iterator folder(version, error), end; !error && folder != end; folder.increment(error))
     if (folder->path().filename().string().size() == 2) list_folder(folder->path(), layer, listing);
-  note(error, layer.path, listing);
+  note(error, version, listing);
 }
 
 }  // namespace
+
+Result<bool> has_store(const common::StoreLayer& layer) {
+  const std::string version = layer.path + "/v1";
+  struct stat status{};
+  if (::lstat(version.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      const auto none = check_no_store_yet(layer.path);
+      return none ? Result<bool>(false) : std::unexpected(none.error());
+    }
+    return common::fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be looked at", version,
+                              "let this user read it, or name another store (--store, JITC_STORE)");
+  }
+  if (S_ISLNK(status.st_mode)) return is_link(version);
+  std::error_code error;
+  const fs::directory_iterator readable(version, error);
+  if (error) return not_listed(error, version);
+  return true;
+}
 
 std::vector<common::StoreLayer> cache_layers(const Context& context) {
   using common::Trust;
@@ -96,7 +138,14 @@ int report_gaps(const CacheListing& listing) {
   return code;
 }
 
+int report_not_found(const Error& error, const CacheListing& listing) {
+  const int gaps = report_gaps(listing);
+  return gaps != 0 ? gaps : report(error);
+}
+
 common::Result<common::Digest> key_that_begins(const std::string& text, const std::vector<CacheEntry>& entries) {
+  if (text.size() < kFewestDigits)
+    return fail(ErrorKind::kUsage, "too short for a key", text, "give its first 4 digits at least");
   std::optional<common::Digest> found;
   for (const auto& entry : entries) {
     if (!entry.key.hex().starts_with(text) || found == entry.key) continue;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,14 +50,15 @@ void sort_by(std::vector<Row>& rows, const std::string& order) {
 }
 
 // Manifests are read of what is shown, and of all only where the order asks for them.
-std::vector<Row> rows_of(std::vector<CacheEntry> entries, const std::string& order, std::size_t limit) {
+std::vector<Row> rows_of(std::vector<CacheEntry> entries, const std::string& order,
+                         std::optional<std::uint64_t> limit) {
   std::vector<Row> rows;
   rows.reserve(entries.size());
   for (auto& entry : entries) rows.push_back({.entry = std::move(entry)});
   const bool by_manifest = order == "name" || order == "age" || order == "compile-seconds";
   if (by_manifest) std::ranges::for_each(rows, read_manifest_of);
   sort_by(rows, order);
-  if (limit > 0 && rows.size() > limit) rows.resize(limit);
+  if (limit && rows.size() > *limit) rows.resize(*limit);
   if (!by_manifest) std::ranges::for_each(rows, read_manifest_of);
   return rows;
 }
@@ -96,8 +98,9 @@ int cache_show(const Context& context, const CacheOptions& options) {
   const std::string& text = options.keys.front();
   auto key = common::Digest::from_hex(text);
   if (!key) {
-    const auto found = key_that_begins(text, list_stores(layers).entries);
-    if (!found) return report(found.error());
+    const auto listing = list_stores(layers);
+    const auto found = key_that_begins(text, listing.entries);
+    if (!found) return report_not_found(found.error(), listing);
     key = *found;
   }
   common::StoredArtifact artifact;
@@ -107,16 +110,14 @@ int cache_show(const Context& context, const CacheOptions& options) {
       std::printf("%.*s\n", static_cast<int>(artifact.view.manifest.size()), artifact.view.manifest.data());
       return 0;
     case common::LookupOutcome::kCorrupt:
-      return report(
-          fail(ErrorKind::kCorrupt, reason, artifact.path, "the daemon replaces it on the next request").error());
+      return report(fail(ErrorKind::kCorrupt, reason, artifact.path, artifact.remedy).error());
     case common::LookupOutcome::kUntrusted:
-      return report(fail(ErrorKind::kRefused, "not trusted: " + reason, artifact.path,
-                         "the daemon replaces it on the next request; or 'jitc cache verify --repair'")
-                        .error());
+      return report(fail(ErrorKind::kRefused, "not trusted: " + reason, artifact.path, artifact.remedy).error());
     case common::LookupOutcome::kAbsent:
       break;
   }
-  return report(key_that_begins(text, {}).error());
+  if (reason.empty()) return report_not_found(key_that_begins(text, {}).error(), list_stores(layers));
+  return report(fail(ErrorKind::kStoreUnavailable, reason, artifact.path, artifact.remedy).error());
 }
 
 }  // namespace jitc::cli

@@ -118,9 +118,24 @@ Result<Subject> subject_of_file(const Context& context, const Options& options, 
 std::optional<std::string> source_of(const common::Manifest& manifest) {
   std::error_code error;
   if (manifest.origin_digest.empty() || !std::filesystem::is_regular_file(manifest.name, error)) return std::nullopt;
-  auto text = common::read_file(manifest.name);
+  auto text = common::read_file(manifest.name, std::min(manifest.origin_bytes, common::kMostFileBytes));
   if (!text || common::text_digest(*text).hex() != manifest.origin_digest) return std::nullopt;
   return std::move(*text);
+}
+
+// What is to be said of the artifact of this key in these layers. What is there and broken is built again.
+common::LookupOutcome verify(const std::vector<common::StoreLayer>& layers, const common::Digest& key,
+                             common::StoredArtifact& artifact, std::vector<std::string>& notes) {
+  std::string reason;
+  const auto outcome = common::StoreReader(layers).look_up(key, artifact, &reason);
+  const std::string what_to_do = artifact.remedy.empty() ? "" : "; " + artifact.remedy;
+  if (outcome == common::LookupOutcome::kCorrupt)
+    notes.push_back(artifact.path + " is there but does not verify (" + reason + "): it is built again" + what_to_do);
+  if (outcome == common::LookupOutcome::kUntrusted)
+    notes.push_back(artifact.path + " is there but is not used (" + reason + ")" + what_to_do);
+  if (outcome == common::LookupOutcome::kAbsent && !reason.empty())
+    notes.push_back(artifact.path + " is there but cannot be read (" + reason + ")" + what_to_do);
+  return outcome;
 }
 
 Subject subject_of(const common::Manifest& manifest, const CacheEntry& entry) {
@@ -134,6 +149,8 @@ Subject subject_of(const common::Manifest& manifest, const CacheEntry& entry) {
   if (manifest.origin_digest.empty())
     subject.notes.push_back("artifact " + subject.key->substr(0, 12) +
                             " is of an earlier jitc, which wrote only a part of the fields down");
+  common::StoredArtifact artifact;
+  verify({entry.layer}, entry.key, artifact, subject.notes);
   return subject;
 }
 
@@ -266,7 +283,9 @@ void say_notes(const Subject& subject) {
 
 int explain_one(const Subject& subject, bool json) {
   if (json) {
-    print_json(json_of(subject));
+    Json object = json_of(subject);
+    object["notes"] = subject.notes;
+    print_json(object);
   } else {
     std::printf("%s\n", title(subject).c_str());
     print_fields(subject);
@@ -288,16 +307,11 @@ int explain_two(const Subject& here, const Subject& there, bool json) {
 
 enum class Hit { kYes, kNo, kUnknown };
 
-// Would it be served from the store? Sets the artifact's path. What is there and broken is built again.
+// Would it be served from the store? Sets the artifact's path.
 Hit look_up(const std::vector<common::StoreLayer>& layers, Subject& source) {
   if (!source.key) return Hit::kUnknown;
   common::StoredArtifact artifact;
-  std::string reason;
-  const auto outcome = common::StoreReader(layers).look_up(*common::Digest::from_hex(*source.key), artifact, &reason);
-  if (outcome == common::LookupOutcome::kCorrupt)
-    source.notes.push_back(artifact.path + " is there but does not verify (" + reason + "): it is built again");
-  if (outcome == common::LookupOutcome::kUntrusted)
-    source.notes.push_back(artifact.path + " is there but is not used (" + reason + ")");
+  const auto outcome = verify(layers, *common::Digest::from_hex(*source.key), artifact, source.notes);
   if (outcome != common::LookupOutcome::kFound) return Hit::kNo;
   source.path = artifact.path;
   return Hit::kYes;
@@ -351,6 +365,7 @@ int run(const Options& options) {
     const bool of_key = is_key(name);
     if (of_key && !listing) listing = list_stores(cache_layers(*context));
     auto subject = of_key ? subject_of_key(*listing, name) : subject_of_file(*context, options, name);
+    if (!subject && of_key) return report_not_found(subject.error(), *listing);
     if (!subject) return report(subject.error(), name);
     subjects.push_back(std::move(*subject));
   }

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <sstream>
+#include <tuple>
 
 #include "common/owner.h"
 #include "tests/support/command.h"
@@ -219,6 +221,133 @@ TEST_F(CliCacheTest, RmRemovesWhatIsNamed) {
   EXPECT_THAT(listed({}), ElementsAre());
 }
 
+TEST_F(CliCacheTest, NothingIsRemovedByASlip) {
+  const std::string path = keep({.name = "only"}), hex = key_named("only").hex();
+  for (const std::vector<std::string>& slip : {std::vector<std::string>{""},
+                                               {hex.substr(0, 3)},
+                                               {"--older-than", "0"},
+                                               {"--older-than", "0d"},
+                                               {"--older-than", "1ms"}}) {
+    std::vector<std::string> all = {"cache", "rm"};
+    all.insert(all.end(), slip.begin(), slip.end());
+    const auto done = jitc(all);
+    EXPECT_EQ(done.exit_code, 2) << done.err;
+    EXPECT_TRUE(fs::exists(path));
+  }
+  EXPECT_EQ(jitc({"cache", "show", ""}).exit_code, 2);
+  EXPECT_EQ(jitc({"cache", "rm", "--older-than", "0", "--yes"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(path));
+  keep({.name = "only"});
+  EXPECT_EQ(jitc({"cache", "rm", hex.substr(0, 4)}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(CliCacheTest, AShortTimeIsNoMissingLimit) {
+  keep({.name = "old", .unused = 48h});
+  EXPECT_EQ(json::parse(jitc({"cache", "gc", "--json", "--max-age", "500ms"}).out)["removed"], 1);
+}
+
+TEST_F(CliCacheTest, WhatIsNoFileIsRepaired) {
+  const std::string path = common::artifact_path(store, key_named("a"));
+  fs::create_directories(path + "/inside");
+  const std::string fifo = common::artifact_path(store, key_named("b"));
+  fs::create_directories(fs::path(fifo).parent_path());
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::string hex = key_named("a").hex();
+  for (const char* command : {"show", "explain"}) {
+    const auto shown = std::string(command) == "show" ? jitc({"cache", "show", hex}) : jitc({"explain", hex});
+    EXPECT_EQ(shown.exit_code, 7);
+    EXPECT_THAT(shown.err, HasSubstr(path + ": not a regular file"));
+  }
+  const auto looked = jitc({"cache", "verify"});
+  EXPECT_EQ(looked.exit_code, 7);
+  EXPECT_THAT(looked.err, HasSubstr("0 good, 0 corrupt, 2 unreadable, 0 not trusted"));
+  const auto repaired = jitc({"cache", "verify", "--repair"});
+  EXPECT_EQ(repaired.exit_code, 0) << repaired.err;
+  EXPECT_THAT(repaired.err, HasSubstr("2 moved to the quarantine\n"));
+  EXPECT_EQ(in_quarantine(), 2u);
+}
+
+TEST_F(CliCacheTest, EachLineSaysWhatToDo) {
+  const std::string loose = keep({.name = "loose"}), bad = keep({.name = "bad"}), shared = keep({.name = "shared"});
+  const std::string shard = fs::path(shared).parent_path();
+  fs::permissions(loose, fs::perms::others_write, fs::perm_options::add);
+  std::ofstream(bad) << "broken";
+  const auto remedies = [&] {
+    const auto looked = jitc({"cache", "verify", "--json"});
+    std::map<std::string, std::string> found;
+    for (const json& object : lines(looked.out)) found[object["path"]] = object["remedy"];
+    for (const auto& [path, remedy] : found) EXPECT_THAT(looked.err, HasSubstr(remedy + "\n")) << path;
+    return found;
+  };
+  auto found = remedies();
+  EXPECT_THAT(found[loose], HasSubstr("chmod go-w " + loose));
+  EXPECT_THAT(found[loose], HasSubstr("jitc cache rm " + key_named("loose").hex()));
+  EXPECT_THAT(found[bad], HasSubstr("jitc cache rm " + key_named("bad").hex()));
+  fs::permissions(shard, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_THAT(remedies()[shared], HasSubstr("chmod go-w " + shard));
+  fs::permissions(store, fs::perms::group_write, fs::perm_options::add);
+  EXPECT_THAT(remedies()[shared], HasSubstr("chmod go-w " + store));
+}
+
+TEST_F(CliCacheTest, ExplainSaysOfAnArtifactThatItIsNotGood) {
+  const std::string path = keep({.name = "a"}), hex = key_named("a").hex();
+  EXPECT_EQ(json::parse(jitc({"explain", hex, "--json"}).out)["notes"].size(), 1u) << "of an earlier jitc";
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_THAT(jitc({"explain", hex}).err, HasSubstr("is there but is not used (others may write it)"));
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::remove);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(6).put('y');
+  EXPECT_THAT(jitc({"explain", hex}).err, HasSubstr("does not verify (its digest"));
+  EXPECT_THAT(jitc({"explain", write("f.c", kSource)}).err, HasSubstr("does not verify (its digest")) << "the nearest";
+}
+
+TEST_F(CliCacheTest, TheWayToTheStoreIsAskedByAll) {
+  const std::string path = keep({.name = "a"}), hex = key_named("a").hex();
+  fs::permissions(directory.path(), fs::perms::others_write, fs::perm_options::add);
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"cache", "ls"},
+                                                    {"cache", "verify"},
+                                                    {"cache", "show", hex},
+                                                    {"explain", hex},
+                                                    {"cache", "gc"}}) {
+    const auto done = jitc(arguments);
+    EXPECT_THAT(done.err, HasSubstr(directory.path() + ": others may write into it")) << arguments.back();
+    if (arguments.front() == "cache") {
+      EXPECT_NE(done.exit_code, 0) << arguments.back();
+    }
+  }
+}
+
+TEST_F(CliCacheTest, WhatIsNoStoreIsSaidByAll) {
+  const std::string file = write("file", "no store"), later = directory.path() + "/later";
+  fs::create_directories(later + "/v2/00");
+  fs::create_directories(directory.path() + "/odd");
+  std::ofstream(directory.path() + "/odd/v1") << "no directory";
+  const std::vector<std::tuple<std::string, std::string, int>> others = {
+      {"/etc", "/etc: not a store", 7},
+      {file, file + ": cannot be listed: Not a directory", 7},
+      {later, later + ": a store of another version (v2)", -1},
+      {directory.path() + "/odd", directory.path() + "/odd/v1: cannot be listed: Not a directory", 7}};
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"ls"},
+                                                    {"verify"},
+                                                    {"verify", "--repair"},
+                                                    {"show", "0123456789"},
+                                                    {"gc"},
+                                                    {"rm", "--all", "--yes"},
+                                                    {"rm", "0123456789"}}) {
+    for (const auto& [path, text, code] : others) {
+      std::vector<std::string> all = {"cache"};
+      all.insert(all.end(), arguments.begin(), arguments.end());
+      all.insert(all.end(), {"--store", path});
+      const auto done = jitc(all);
+      EXPECT_THAT(done.err, HasSubstr(text)) << arguments.front();
+      EXPECT_NE(done.exit_code, 0) << arguments.front();
+      if (code > 0) {
+        EXPECT_EQ(done.exit_code, code) << arguments.front() << " " << path;
+      }
+    }
+  }
+}
+
 TEST_F(CliCacheTest, WhatIsNoFileIsNotRemovedAndSaid) {
   const std::string path = common::artifact_path(store, key_named("a"));
   fs::create_directories(path + "/inside");
@@ -231,7 +360,7 @@ TEST_F(CliCacheTest, ADirectoryThatIsNoStoreStaysAsItIs) {
   const std::string plain = directory.path() + "/plain";
   fs::create_directory(plain);
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"gc"}, {"rm", "--all", "--yes"}, {"rm", "--older-than", "0"}}) {
+       {std::vector<std::string>{"gc"}, {"ls"}, {"verify"}, {"rm", "--all", "--yes"}, {"rm", "--older-than", "1s"}}) {
     std::vector<std::string> all = {"cache"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     all.insert(all.end(), {"--store", plain});
@@ -288,6 +417,12 @@ TEST_F(CliCacheTest, WrongValuesAreUsageErrors) {
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"gc", "--max-bytes", "much"},
                                                 {"gc", "--max-age", "-1"},
                                                 {"gc", "--max-entries", "x"},
+                                                {"gc", "--max-entries", "-1"},
+                                                {"gc", "--max-entries", "99999999999999999999"},
+                                                {"gc", "--max-entries", "010"},
+                                                {"gc", "--max-entries", "0x2"},
+                                                {"ls", "--limit", "-1"},
+                                                {"ls", "--limit", "0x2"},
                                                 {"rm", "--older-than", "soon"}}) {
     std::vector<std::string> all = {"cache"};
     all.insert(all.end(), wrong.begin(), wrong.end());
