@@ -164,7 +164,9 @@ TEST_F(StoreTrustTest, WhomALayerBelieves) {
   status.st_mode = S_IFREG | 0644;
   const auto believes = [&](Trust trust, uid_t uid) {
     status.st_uid = uid;
-    return Believed({store, trust, ::geteuid() == 0 ? kSite : ::geteuid()}).doubt(status).empty();
+    return Believed({.path = store, .trust = trust, .owner = ::geteuid() == 0 ? kSite : ::geteuid()})
+        .doubt(status)
+        .empty();
   };
   for (const Trust trust : {Trust::kOwn, Trust::kOwner, Trust::kEverybody}) {
     EXPECT_TRUE(believes(trust, ::geteuid()));
