@@ -118,7 +118,8 @@ std::vector<Capsules::Entry> Capsules::entries() const {
 std::set<common::Digest> Capsules::trim(const common::Digest& newest) const {
   std::vector<Entry> found = entries();
   // Whatever the clock of the others was: this one is the last to go.
-  std::ranges::stable_partition(found, [&newest](const Entry& entry) { return entry.key == newest; });
+  const auto own = std::ranges::find(found, newest, &Entry::key);
+  if (own != found.end()) std::rotate(found.begin(), own, own + 1);
   std::set<common::Digest> kept;
   std::uint64_t bytes = 0;
   for (const Entry& entry : found) {
