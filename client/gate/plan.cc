@@ -14,7 +14,7 @@ common::Result<void> add(common::PlanRecorder& plan, const common::Request& requ
   if (make_code) {
     auto code = make_code(request);
     if (!code) return {};  // the call fails of the same, and says so
-    whole.code = std::move(*code);
+    whole.code = std::move(code->code);
   }
   return plan.add(whole);
 }
