@@ -21,7 +21,7 @@ struct StoredArtifact {
   std::string bytes;  // the whole file; `view` points into it
   ArtifactView view;
   bool is_read_only = false;  // its layer is
-  std::string remedy;  // of one that is there and was not found: what to do about it
+  std::string remedy;         // of one that is there and was not found: what to do about it
   StoredArtifact() = default;
   StoredArtifact(StoredArtifact&&) = delete;  // `view` points into `bytes`
 };
