@@ -180,6 +180,24 @@ TEST_F(SettingsTest, TextsAreUtf8WhereverTheyComeFrom) {
   EXPECT_TRUE(Settings::load({{"store", "/tmp/\xc3\xa4"}}));
 }
 
+// UBSan sees what the parser does with them where it looks for blanks.
+TEST_F(SettingsTest, LettersBeyondAsciiAreNoBlanks) {
+  const ScopedEnvironment job{{"JITC_JOB_FILE", (directory_.path() + "/job.toml").c_str()}};
+  for (const std::string letter : {"\xc3\xa9", "\xd0\x96", "\xe2\x82\xac", "\xe6\xbc\xa2", "\xf0\x9f\x98\x80"}) {
+    write("job.toml", "cflags = \"\"\"-DX=\\\n  " + letter + "\"\"\"  # " + letter + "\n");
+    const auto settings = Settings::load();
+    ASSERT_TRUE(settings) << to_line(settings.error());
+    EXPECT_EQ(settings->text("cflags"), "-DX=" + letter);
+    for (const std::string& wrong :
+         {"cc" + letter + " = 'gcc'\n", letter + "\n", "cc = " + letter + "\n", "cc = 'gcc' " + letter}) {
+      write("job.toml", wrong);
+      const auto refused = Settings::load();
+      ASSERT_FALSE(refused) << wrong;
+      EXPECT_NE(refused.error().thing.find("job.toml:1"), std::string::npos) << to_line(refused.error());
+    }
+  }
+}
+
 TEST_F(SettingsTest, EveryEntryHasItsOwnNamesAndAHelp) {
   std::set<std::string_view> names;
   for (const auto& info : settings_table()) {
