@@ -46,8 +46,8 @@ std::string check(const std::string& directory, const std::string& input) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const jitc::testing::TemporaryDirectory directory;
+fuzz::Target fuzz::target() {
+  static const jitc::testing::TemporaryDirectory directory;
   Identity identity;
   identity.version = build_version();
   identity.pid = 4711;
@@ -62,37 +62,34 @@ int main(int argc, char** argv) {
   std::vector<std::string> corpus;
   for (const bool has_roots : {true, false}) {
     if (!has_roots) identity.include_roots.clear();
-    if (!write_identity(directory.path(), identity)) return 2;
+    if (!write_identity(directory.path(), identity)) return {};
     corpus.push_back(read_file(directory.path() + "/" + kIdentityFile).value_or(""));
   }
-  return jitc::fuzz::run(argc, argv,
-                         {.name = "identity_fuzz",
-                          .corpus = std::move(corpus),
-                          .words = {"{",
-                                    "}",
-                                    "[",
-                                    "]",
-                                    "\"",
-                                    ",",
-                                    ":",
-                                    "null",
-                                    "true",
-                                    "-1",
-                                    "1e300",
-                                    "0.5",
-                                    "\\u0000",
-                                    "\\ud800",
-                                    "\xff",
-                                    "18446744073709551615",
-                                    "\"pid\": ",
-                                    "\"name\": ",
-                                    "\"digest\": \"\"",
-                                    "\"identity\": \"\"",
-                                    "\"compilers\": []",
-                                    "\"path\": 3",
-                                    "\"version\": \"2\""},
-                          .check = [&directory](const std::string& input, fuzz::Mutator& mutator) {
-                            return check(directory.path(),
-                                         mutator.below(2) == 0 ? fuzz::with_changed_value(input, mutator) : input);
-                          }});
+  return {.name = "identity_fuzz",
+          .corpus = std::move(corpus),
+          .words = {"{",
+                    "}",
+                    "[",
+                    "]",
+                    "\"",
+                    ",",
+                    ":",
+                    "null",
+                    "true",
+                    "-1",
+                    "1e300",
+                    "0.5",
+                    "\\u0000",
+                    "\\ud800",
+                    "\xff",
+                    "18446744073709551615",
+                    "\"pid\": ",
+                    "\"name\": ",
+                    "\"digest\": \"\"",
+                    "\"identity\": \"\"",
+                    "\"compilers\": []",
+                    "\"path\": 3",
+                    "\"version\": \"2\""},
+          .check = [](const std::string& input) { return check(directory.path(), input); },
+          .change = change_value};
 }

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 
 #include "tests/fuzz/fuzz.h"
 
@@ -34,15 +33,16 @@ inline nlohmann::json any_json(Mutator& mutator) {
 }
 
 // One value somewhere in it becomes another one, or is taken out, or gets one more. A text that is no JSON stays.
-inline std::string with_changed_value(std::string_view text, Mutator& mutator) {
+inline void change_value(std::string& text, Mutator& mutator) {
   auto document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return std::string(text);
+  if (document.is_discarded()) return;
   nlohmann::json* at = &document;
   while (at->is_structured() && !at->empty() && mutator.below(8) != 0) {
     const auto next = std::next(at->begin(), static_cast<std::ptrdiff_t>(mutator.below(at->size())));
     if (mutator.below(16) == 0) {
       at->erase(next);
-      return document.dump();
+      text = document.dump();
+      return;
     }
     at = &*next;
   }
@@ -51,7 +51,7 @@ inline std::string with_changed_value(std::string_view text, Mutator& mutator) {
   } else {
     *at = any_json(mutator);
   }
-  return document.dump();
+  text = document.dump();
 }
 
 }  // namespace jitc::fuzz

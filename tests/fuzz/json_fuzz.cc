@@ -18,15 +18,14 @@ std::string check(const std::string& input) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return jitc::fuzz::run_over_files(
-      argc, argv,
-      {.name = "json_fuzz",
-       .corpus = {},
-       .words = {"\"id\":",       "\"op\":\"pow\"", "\"args\":[", "0",       "-1",          "4294967295", "1e400",
-                 "\"0x1p-1074\"", "\"1/0\"",        "null",       "{",       "}",           "[",          "]",
-                 "\"max\"",       "\"piecewise\"",  "\"leaf\"",   "\"u_x\"", "\"index\":[", "true",       "\"named\"",
-                 "\"and\"",       "\"value\":\"",   "\\u0000",    "\xff"},
-       .check = [](const std::string& input, auto&) { return check(input); }},
-      "problem.json");
+jitc::fuzz::Target jitc::fuzz::target() {
+  return {
+      .name = "json_fuzz",
+      .corpus = corpus_files("problem.json"),
+      .words = {"\"id\":",       "\"op\":\"pow\"", "\"args\":[", "0",       "-1",          "4294967295", "1e400",
+                "\"0x1p-1074\"", "\"1/0\"",        "null",       "{",       "}",           "[",          "]",
+                "\"max\"",       "\"piecewise\"",  "\"leaf\"",   "\"u_x\"", "\"index\":[", "true",       "\"named\"",
+                "\"and\"",       "\"value\":\"",   "\\u0000",    "\xff"},
+      .check = check,
+      .change = {}};
 }

@@ -46,10 +46,7 @@ std::string check_error(const Error& error) {
   return common::is_utf8(status.error_message()) ? "" : "a status that is not UTF-8";
 }
 
-std::string check_compile(v1::CompileRequest message, Mutator& mutator) {
-  service::RequestPolicy policy;
-  policy.include_roots = {"/opt/headers"};
-  if (mutator.below(8) == 0) policy.max_source_bytes = mutator.below(100);
+std::string check_compile(v1::CompileRequest message, const service::RequestPolicy& policy) {
   const auto prepared = service::prepare(std::move(message), policy, identity());
   if (!prepared) {
     const ErrorKind kind = prepared.error().kind;
@@ -129,25 +126,48 @@ void change_field(Message& message, const FieldDescriptor& field, Mutator& mutat
   }
 }
 
-// As it comes, or with some of its fields changed; ends up as bytes again, as a client would send them.
-template <class T, class Check>
-std::string check_as(const std::string& input, Mutator& mutator, Check check) {
+std::string check_compile(const v1::CompileRequest& message) {
+  service::RequestPolicy policy;
+  policy.include_roots = {"/opt/headers"};
+  if (auto wrong = check_compile(message, policy); !wrong.empty()) return wrong;
+  policy.max_source_bytes = 20;
+  return check_compile(message, policy);
+}
+
+template <class T>
+std::string check_as(const std::string& input, std::string (*check)(const T&)) {
   T message;
-  if (!message.ParseFromString(input)) return {};  // gRPC answers that itself
+  return message.ParseFromString(input) ? check(message) : "";  // gRPC answers to what is none
+}
+
+std::string check(const std::string& input) {
+  if (auto wrong = check_as<v1::CompileRequest>(input, check_compile); !wrong.empty()) return wrong;
+  if (auto wrong = check_as<v1::HelloRequest>(input, check_hello); !wrong.empty()) return wrong;
+  return check_as<v1::WorkerReport>(input, check_report);
+}
+
+// Ends up as bytes again, as a client would send them.
+template <class T>
+void change_as(std::string& input, Mutator& mutator) {
+  T message;
+  if (!message.ParseFromString(input)) return;
   const auto& fields = *T::descriptor();
-  for (std::size_t changes = mutator.below(2) == 0 ? mutator.below(4) : 0; changes > 0; --changes)
+  for (std::size_t changes = 1 + mutator.below(3); changes > 0; --changes)
     change_field(message,
                  *fields.field(static_cast<int>(mutator.below(static_cast<std::size_t>(fields.field_count())))),
                  mutator);
-  T arrived;
-  return arrived.ParseFromString(message.SerializeAsString()) ? check(std::move(arrived)) : "";
+  input = message.SerializeAsString();
 }
 
-std::string check(const std::string& input, Mutator& mutator) {
-  const auto compile = [&mutator](v1::CompileRequest message) { return check_compile(std::move(message), mutator); };
-  if (auto wrong = check_as<v1::CompileRequest>(input, mutator, compile); !wrong.empty()) return wrong;
-  if (auto wrong = check_as<v1::HelloRequest>(input, mutator, check_hello); !wrong.empty()) return wrong;
-  return check_as<v1::WorkerReport>(input, mutator, check_report);
+void change(std::string& input, Mutator& mutator) {
+  switch (mutator.below(4)) {
+    case 0:
+      return change_as<v1::HelloRequest>(input, mutator);
+    case 1:
+      return change_as<v1::WorkerReport>(input, mutator);
+    default:
+      return change_as<v1::CompileRequest>(input, mutator);
+  }
 }
 
 v1::CompileRequest plain_request(const std::string& origin) {
@@ -202,7 +222,7 @@ std::vector<std::string> messages() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+fuzz::Target fuzz::target() {
   google::protobuf::SetLogHandler(nullptr);  // it tells of each message that is not UTF-8
   auto words = fuzz::binary_numbers();
   for (const char* word : {"native",
@@ -243,6 +263,5 @@ int main(int argc, char** argv) {
                            "\x1a\x03",
                            "\r\n"})
     words.emplace_back(word);
-  return fuzz::run(argc, argv,
-                   {.name = "request_fuzz", .corpus = messages(), .words = std::move(words), .check = check});
+  return {.name = "request_fuzz", .corpus = messages(), .words = std::move(words), .check = check, .change = change};
 }

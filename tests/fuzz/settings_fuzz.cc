@@ -62,9 +62,9 @@ std::string check(const std::string& path, const std::string& input) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const jitc::testing::TemporaryDirectory directory;
-  const std::string path = directory.path() + "/job.toml";
+jitc::fuzz::Target jitc::fuzz::target() {
+  static const jitc::testing::TemporaryDirectory directory;
+  static const std::string path = directory.path() + "/job.toml";
   std::vector<jitc::testing::ScopedEnvironment::Variable> variables{
       {"HOME", directory.path().c_str()}, {"XDG_CONFIG_HOME", nullptr}, {"XDG_CACHE_HOME", nullptr}};
   std::string everything;
@@ -73,49 +73,49 @@ int main(int argc, char** argv) {
     everything += std::string(info.name) + " = '" + std::string(info.fallback) + "'\n";
   }
   variables.emplace_back("JITC_JOB_FILE", path.c_str());
-  const jitc::testing::ScopedEnvironment environment(variables);
-  return jitc::fuzz::run(
-      argc, argv,
-      {.name = "settings_fuzz",
-       .corpus = {everything, "# nothing\n", "cc = 'gcc'\nmax_compilers = 4\nautostart = true\n",
-                  "include_roots = ['/a', \"/b\"]\r\nstore_max = \"2G\"\nidle_exit = '1.5h'\nstore_mode = \"0640\"\n",
-                  "cflags = \"\"\"\n-O2 \\\n -g0\"\"\"\nmemory_budget = 0x40_00\ntries = 3\n"},
-       .words = {"=",
-                 "'",
-                 "\"",
-                 "\"\"\"",
-                 "'''",
-                 "[",
-                 "]",
-                 "[[",
-                 "]]",
-                 "{",
-                 "}",
-                 ",",
-                 ".",
-                 "\n",
-                 "#",
-                 "\\u00e9",
-                 "\\U0010FFFF",
-                 "\\uD800",
-                 "\xff",
-                 "\xef\xbb\xbf",
-                 "true",
-                 "1e400",
-                 "nan",
-                 "-inf",
-                 "0o777",
-                 "0b101",
-                 "99999999999999999999",
-                 "1979-05-27T07:32:00Z",
-                 "cse = 2\n",
-                 "tries = 0\n",
-                 "store_max = '16E'\n",
-                 "timeout = '1e9'\n",
-                 "timeout = 'nan'\n",
-                 "store_mode = '9'\n",
-                 "grace = '-1s'\n",
-                 "unknown = 1\n",
-                 "store.a = 1\n"},
-       .check = [&path](const std::string& input, auto&) { return check(path, input); }});
+  static const jitc::testing::ScopedEnvironment environment(variables);
+  return {
+      .name = "settings_fuzz",
+      .corpus = {everything, "# nothing\n", "cc = 'gcc'\nmax_compilers = 4\nautostart = true\n",
+                 "include_roots = ['/a', \"/b\"]\r\nstore_max = \"2G\"\nidle_exit = '1.5h'\nstore_mode = \"0640\"\n",
+                 "cflags = \"\"\"\n-O2 \\\n -g0\"\"\"\nmemory_budget = 0x40_00\ntries = 3\n"},
+      .words = {"=",
+                "'",
+                "\"",
+                "\"\"\"",
+                "'''",
+                "[",
+                "]",
+                "[[",
+                "]]",
+                "{",
+                "}",
+                ",",
+                ".",
+                "\n",
+                "#",
+                "\\u00e9",
+                "\\U0010FFFF",
+                "\\uD800",
+                "\xff",
+                "\xef\xbb\xbf",
+                "true",
+                "1e400",
+                "nan",
+                "-inf",
+                "0o777",
+                "0b101",
+                "99999999999999999999",
+                "1979-05-27T07:32:00Z",
+                "cse = 2\n",
+                "tries = 0\n",
+                "store_max = '16E'\n",
+                "timeout = '1e9'\n",
+                "timeout = 'nan'\n",
+                "store_mode = '9'\n",
+                "grace = '-1s'\n",
+                "unknown = 1\n",
+                "store.a = 1\n"},
+      .check = [](const std::string& input) { return check(path, input); },
+      .change = {}};
 }
