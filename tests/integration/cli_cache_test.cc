@@ -302,7 +302,8 @@ TEST_F(CliCacheTest, ExplainSaysOfAnArtifactThatItIsNotGood) {
 }
 
 TEST_F(CliCacheTest, TheWayToTheStoreIsAskedByAll) {
-  const std::string path = keep({.name = "a"}), hex = key_named("a").hex();
+  keep({.name = "a"});
+  const std::string hex = key_named("a").hex();
   fs::permissions(directory.path(), fs::perms::others_write, fs::perm_options::add);
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"cache", "ls"},
                                                     {"cache", "verify"},
