@@ -111,7 +111,7 @@ TEST_F(TrustedStoreTest, AStoreThatOthersCanReplaceMeanwhileIsLeftAlone) {
   Options deep = options();
   deep.directory = home_.path() + "/parent/store";
   const auto store = open(deep);
-  const std::string path = *publish(*store, key_of(1));
+  ASSERT_TRUE(publish(*store, key_of(1)));
   ASSERT_EQ(::chmod((home_.path() + "/parent").c_str(), 0777), 0);
   EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kUntrusted);
   for (int i = 1; i <= 2; ++i) {
