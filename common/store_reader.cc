@@ -17,16 +17,25 @@ constexpr std::uint64_t kLargestManifest = std::uint64_t{64} << 20;
 
 enum class ReadOutcome { kRead, kAbsent, kUnreadable, kUntrusted, kCorrupt };
 
-std::string read_at(int fd, std::uint64_t offset, std::uint64_t count) {
+// So many bytes from there on, or those that there are.
+Result<std::string> read_at(int fd, std::uint64_t offset, std::uint64_t count, const std::string& path) {
   std::string bytes(count, '\0');
-  const ssize_t got = ::pread(fd, bytes.data(), count, static_cast<off_t>(offset));
-  bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  std::size_t have = 0;
+  while (have < count) {
+    const ssize_t got = ::pread(fd, bytes.data() + have, count - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(ErrorKind::kStoreUnavailable, errno, "cannot be read", path);
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  bytes.resize(have);
   return bytes;
 }
 
 // Of a file of this size.
-Result<ManifestPlace> place_in(int fd, std::uint64_t size) {
-  return manifest_place(read_at(fd, size - std::min<std::uint64_t>(size, kFooterSize), kFooterSize), size);
+Result<ManifestPlace> place_in(int fd, std::uint64_t size, const std::string& path) {
+  const auto footer = read_at(fd, size - std::min<std::uint64_t>(size, kFooterSize), kFooterSize, path);
+  return footer ? manifest_place(*footer, size) : std::unexpected(footer.error());
 }
 
 LookupOutcome outcome_of(ReadOutcome read) {
@@ -154,15 +163,16 @@ Result<Manifest> read_manifest(const std::string& path) {
   struct stat status{};
   const Fd file = open_regular(path, status);
   if (!file) return std::unexpected(not_opened({}, path, errno));
-  const auto place = place_in(file.get(), static_cast<std::uint64_t>(status.st_size));
+  const auto place = place_in(file.get(), static_cast<std::uint64_t>(status.st_size), path);
   if (!place) return std::unexpected(place.error());
   if (place->size > kLargestManifest) return fail(ErrorKind::kCorrupt, "its manifest is too large", path);
-  return manifest_from_json(read_at(file.get(), place->offset, place->size));
+  const auto manifest = read_at(file.get(), place->offset, place->size, path);
+  return manifest ? manifest_from_json(*manifest) : std::unexpected(manifest.error());
 }
 
 Result<std::string> read_artifact(int fd, const struct stat& status, const std::string& path) {
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (const auto place = place_in(fd, size); !place) return std::unexpected(place.error());
+  if (const auto place = place_in(fd, size, path); !place) return std::unexpected(place.error());
   return read_all(fd, path, size);
 }
 

@@ -88,7 +88,7 @@ void Service::start(std::size_t most) {
   common::Owner dead = common::Owner::this_process();
   dead.start += 1;
   temp_ = store_ + "/v1/tmp/" + common::temp_name(dead);
-  std::ofstream{temp_};
+  std::ofstream(temp_, std::ios::out).close();
   set_environment();
   if (most > 0) ::setenv("JITC_STORE_MAX_ENTRIES", std::to_string(most).c_str(), 1);
   run({jitc_, "daemon", "start"});

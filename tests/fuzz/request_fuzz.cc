@@ -81,7 +81,8 @@ std::string check_report(const v1::WorkerReport& message) {
   if (!event) return check_error(event.error());
   const auto* finished = std::get_if<service::WorkerFinished>(&*event);
   if (finished == nullptr) return {};
-  if (finished->outcome == service::WorkerFinished::Outcome::kDone) return "done, and there is no object";
+  const bool is_done = finished->outcome == service::WorkerFinished::Outcome::kDone;
+  if (is_done) return message.finished().check() ? "" : "done, and there is no object";
   return check_error(finished->error);
 }
 
