@@ -59,10 +59,10 @@ class Parameters:
     beat_bytes: int = parameter(104, "B", 1, "one beat")
     yielding: float = parameter(1, "ms", MS, "for which a waiting rank yields before it sleeps")
     longest_sleep: float = parameter(5, "ms", MS, "between two looks of a rank that has waited for long")
-    cold_operations: int = parameter(39, "", 1,
-                                     "calls on the store in a job that compiles: three by the root, the others by the "
+    cold_operations: int = parameter(41, "", 1,
+                                     "calls on the store in a job that compiles: four by the root, the others by the "
                                      "daemon that publishes")
-    warm_operations: int = parameter(9, "", 1,
+    warm_operations: int = parameter(11, "", 1,
                                      "calls on the store in a job that finds the artifact: by the root, and one by "
                                      "its daemon")
     # What the peer does, as public solvers do it: a library and its manifest, looked for and then loaded.
