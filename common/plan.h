@@ -2,9 +2,8 @@
 //
 //   format "jitc plan", version (1)
 //   digest   request digest of `request`, 64 hex digits
-//   request  as in a capsule (common/capsule.h). Its code is that of a problem, which nobody else can print again; for
-//   a
-//            C text it is empty, and so is isa_level: for which CPUs it is built says who builds it
+//   request  as in a capsule (common/capsule.h). Its code is that of a problem, which nobody else can print again, and
+//            empty for a C text; isa_level is always empty: who builds it says for which CPUs
 //
 // docs/formats.md has the members. Lines are added, never changed; several processes may add to one file.
 #pragma once

@@ -15,6 +15,7 @@
 #include "client/cli/cache_entries.h"
 #include "client/cli/cache_store.h"
 #include "client/cli/copy.h"
+#include "client/cli/input.h"
 #include "client/cli/json_text.h"
 #include "common/files.h"
 #include "common/store_reader.h"
@@ -28,24 +29,18 @@ using common::fail;
 using common::LookupOutcome;
 using common::Result;
 
-constexpr double kLookAgainSeconds = 3600;
-
 // ---- export ---------------------------------------------------------------------------------------------------------
 
 // Each once, in order.
 Result<std::vector<Digest>> keys_of(const CacheOptions& options, const std::vector<CacheEntry>& entries) {
   if (options.keys.empty() != options.all)
     return fail(ErrorKind::kUsage, "one way to say what is exported is needed", "cache export", "give KEYs, or --all");
-  std::vector<Digest> keys;
+  auto keys = keys_that_begin(options.keys, entries);
+  if (!keys) return keys;
   for (const CacheEntry& entry : entries)
-    if (options.all) keys.push_back(entry.key);
-  for (const std::string& text : options.keys) {
-    auto key = key_that_begins(text, entries);
-    if (!key) return std::unexpected(key.error());
-    keys.push_back(*key);
-  }
-  std::ranges::sort(keys);
-  keys.erase(std::ranges::unique(keys).begin(), keys.end());
+    if (options.all) keys->push_back(entry.key);
+  std::ranges::sort(*keys);
+  keys->erase(std::ranges::unique(*keys).begin(), keys->end());
   return keys;
 }
 
@@ -100,16 +95,8 @@ Result<common::Fd> open_input(const std::string& path) {
 }
 
 Supply supply_of(int descriptor, const std::string& path) {
-  return [descriptor, path](char* buffer, std::size_t most) -> Result<std::size_t> {
-    for (;;) {
-      const auto readable = wait_readable({descriptor}, Deadline(0), kLookAgainSeconds);
-      if (!readable) return std::unexpected(readable.error());
-      if (*readable == 0) continue;
-      const ssize_t got = ::read(descriptor, buffer, most);
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR && errno != EAGAIN)
-        return common::fail_errno(ErrorKind::kUsage, errno, "cannot be read", path);
-    }
+  return [descriptor, path](char* buffer, std::size_t most) {
+    return read_some(descriptor, buffer, most, path, Deadline(0));
   };
 }
 

@@ -133,17 +133,13 @@ common::Result<void> check_choice(const CacheOptions& options) {
 
 // All of what the options name, or an error before anything is removed.
 common::Result<std::vector<CacheEntry>> chosen(const CacheOptions& options, std::vector<CacheEntry> entries) {
-  std::vector<common::Digest> keys;
-  for (const std::string& text : options.keys) {
-    auto key = key_that_begins(text, entries);
-    if (!key) return std::unexpected(key.error());
-    keys.push_back(*key);
-  }
+  const auto keys = keys_that_begin(options.keys, entries);
+  if (!keys) return std::unexpected(keys.error());
   std::erase_if(entries, [&](const CacheEntry& entry) {
     if (options.all) return false;
     if (options.corrupt) return look_at(entry).state != State::kCorrupt;
     if (options.older_than) return entry.unused_seconds < *options.older_than;
-    return std::ranges::find(keys, entry.key) == keys.end();
+    return std::ranges::find(*keys, entry.key) == keys->end();
   });
   return entries;
 }

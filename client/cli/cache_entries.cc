@@ -156,4 +156,15 @@ common::Result<common::Digest> key_that_begins(const std::string& text, const st
   return *found;
 }
 
+Result<std::vector<common::Digest>> keys_that_begin(const std::vector<std::string>& texts,
+                                                    const std::vector<CacheEntry>& entries) {
+  std::vector<common::Digest> keys;
+  for (const std::string& text : texts) {
+    auto key = key_that_begins(text, entries);
+    if (!key) return std::unexpected(std::move(key.error()));
+    keys.push_back(*key);
+  }
+  return keys;
+}
+
 }  // namespace jitc::cli

@@ -44,5 +44,8 @@ int report_not_found(const common::Error& error, const CacheListing& listing);
 
 // The one key of these entries that begins with `text`, 4 digits at least. kUsage when none or several do.
 common::Result<common::Digest> key_that_begins(const std::string& text, const std::vector<CacheEntry>& entries);
+// The same for each of `texts`, in their order; the first error ends it.
+common::Result<std::vector<common::Digest>> keys_that_begin(const std::vector<std::string>& texts,
+                                                            const std::vector<CacheEntry>& entries);
 
 }  // namespace jitc::cli

@@ -65,31 +65,11 @@ fuzz::Target fuzz::target() {
     if (!write_identity(directory.path(), identity)) return {};
     corpus.push_back(read_file(directory.path() + "/" + kIdentityFile).value_or(""));
   }
-  return {.name = "identity_fuzz",
-          .corpus = std::move(corpus),
-          .words = {"{",
-                    "}",
-                    "[",
-                    "]",
-                    "\"",
-                    ",",
-                    ":",
-                    "null",
-                    "true",
-                    "-1",
-                    "1e300",
-                    "0.5",
-                    "\\u0000",
-                    "\\ud800",
-                    "\xff",
-                    "18446744073709551615",
-                    "\"pid\": ",
-                    "\"name\": ",
-                    "\"digest\": \"\"",
-                    "\"identity\": \"\"",
-                    "\"compilers\": []",
-                    "\"path\": 3",
-                    "\"version\": \"2\""},
-          .check = [](const std::string& input) { return check(directory.path(), input); },
-          .change = change_value};
+  return {
+      .name = "identity_fuzz",
+      .corpus = std::move(corpus),
+      .words = fuzz::json_words({"1e300", "0.5", "18446744073709551615", "\"pid\": ", "\"name\": ", "\"digest\": \"\"",
+                                 "\"identity\": \"\"", "\"compilers\": []", "\"path\": 3", "\"version\": \"2\""}),
+      .check = [](const std::string& input) { return check(directory.path(), input); },
+      .change = change_value};
 }

@@ -3,10 +3,17 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tests/fuzz/fuzz.h"
 
 namespace jitc::fuzz {
+
+// What JSON texts are made of, and `own`.
+inline std::vector<std::string> json_words(std::vector<std::string> own) {
+  own.insert(own.end(), {"{", "}", "[", "]", "\"", ",", ":", "null", "true", "-1", "\\u0000", "\\ud800", "\xff"});
+  return own;
+}
 
 inline nlohmann::json any_json(Mutator& mutator) {
   using nlohmann::json;
