@@ -2,7 +2,6 @@
 // read by a job whose daemon then compiles nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "common/plan.h"
 #include "tests/support/daemon_fixture.h"
 #include "tests/support/process.h"
+#include "tests/support/snapshot.h"
 
 namespace jitc::testing {
 namespace {
@@ -71,18 +71,6 @@ class WarmTest : public ::testing::Test {
       if (entry.path().extension() == ".so") names.push_back(entry.path().filename());
     std::ranges::sort(names);
     return names;
-  }
-  // Every name with its size and its times.
-  static std::vector<std::string> snapshot(const std::string& store) {
-    std::vector<std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(store)) {
-      struct stat status{};
-      EXPECT_EQ(::lstat(entry.path().c_str(), &status), 0);
-      all.push_back(entry.path().string() + " " + std::to_string(status.st_size) + " " +
-                    std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec));
-    }
-    std::ranges::sort(all);
-    return all;
   }
 
   TemporaryDirectory directory;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/snapshot.h"
 #include "tests/support/store_fixture.h"
 
 namespace jitc::store {
@@ -26,6 +27,7 @@ using common::Digest;
 using common::ErrorKind;
 using common::LookupOutcome;
 using ::testing::HasSubstr;
+using testing::snapshot;
 using testing::StoreTest;
 using namespace std::chrono_literals;
 
@@ -181,19 +183,6 @@ TEST_F(StoreTest, ALayerThatIsNotThereIsToldAndReadWhenItComes) {
   writer.directory = site;
   ASSERT_TRUE(publish(*open(writer), key_of(1)));
   EXPECT_EQ(look_up(*store, key_of(1)), LookupOutcome::kFound);
-}
-
-// What a look does to a tree: every name in it with its size and times.
-std::vector<std::string> snapshot(const std::string& directory) {
-  std::vector<std::string> all;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    struct stat status{};
-    EXPECT_EQ(::lstat(entry.path().c_str(), &status), 0);
-    all.push_back(entry.path().string() + " " + std::to_string(status.st_size) + " " +
-                  std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec));
-  }
-  std::ranges::sort(all);
-  return all;
 }
 
 // In a mount namespace of its own: a mount that root cannot write to either. 77: this system gives none.
