@@ -312,53 +312,57 @@ TEST(DaemonStrain, HangingCompilerKeepsNobodyElseWaiting) {
   EXPECT_FALSE(std::filesystem::exists(daemon.runtime_dir() + "/" + common::kLockName));
 }
 
-// A store that hangs, as one does whose server is gone: artifacts that are FIFOs without a writer. Constructed, it
-// holds look-ups, and soon every thread for them.
+// A store that hangs, as one does whose server is gone: opening an artifact waits until release().
 class HangingStore {
  public:
-  explicit HangingStore(const TestDaemon& daemon) : stub_(daemon.stub()) {
-    const auto identity = common::read_identity(daemon.runtime_dir());
-    for (int i = 0; i < 6; ++i) {
-      common::Request request;
-      request.origin = "int f" + std::to_string(i) + ";\n";
-      request.flags = {"-O3"};
-      request.share = request.cse = "0";
-      paths_.push_back(common::artifact_path(identity->store, common::resolve(request, *identity)->key));
-      std::filesystem::create_directories(std::filesystem::path(paths_.back()).parent_path());
-      EXPECT_EQ(mkfifo(paths_.back().c_str(), 0600), 0);
-      contexts_.push_back(std::make_unique<grpc::ClientContext>());
-      readers_.push_back(stub_->Compile(contexts_.back().get(), request_for(request.origin)));
-    }
-    for (v1::JobsReply jobs; jobs.jobs_size() < 2;) {
-      grpc::ClientContext asking;
-      if (!stub_->Jobs(&asking, {}, &jobs).ok()) throw std::runtime_error("no jobs");
-    }
+  HangingStore() {
+    const std::string log = rules() + ".log";
+    if (mkfifo(log.c_str(), 0600) != 0 || mkfifo(server().c_str(), 0600) != 0) throw std::runtime_error("no FIFO");
+    log_ = common::Fd(::open(log.c_str(), O_RDWR | O_CLOEXEC));
+    std::ofstream(rules()) << "hold open */store/*.so " << server() << " program jitcd\n";
   }
-  void release() {
-    for (const auto& path : paths_) {
-      const common::Fd writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-      unlink(path.c_str());
+  std::string shell() const { return "export LD_PRELOAD=" JITC_FAULT_SHIM " FAULT_RULES=" + rules(); }  // its daemon's
+  // More look-ups than there are threads for them; at the end of it the first hang.
+  void occupy(const TestDaemon& daemon) {
+    stub_ = daemon.stub();
+    for (int i = 0; i < 6; ++i) {
+      contexts_.push_back(std::make_unique<grpc::ClientContext>());
+      readers_.push_back(stub_->Compile(contexts_.back().get(), request_for("int f" + std::to_string(i) + ";\n")));
     }
+    for (char byte = 0; byte != '\n';)  // a line for each call that is held
+      if (::read(log_.get(), &byte, 1) != 1) throw std::runtime_error("the shim's log cannot be read");
+  }
+  // Who waits reads the end when the one writer goes; who comes later, that of an empty file.
+  void release() {
+    const common::Fd writer(::open(server().c_str(), O_RDWR | O_CLOEXEC));
+    const std::string empty = directory_.path() + "/empty";
+    std::ofstream(empty).flush();
+    std::filesystem::rename(empty, server());
   }
 
  private:
+  std::string rules() const { return directory_.path() + "/rules"; }
+  std::string server() const { return directory_.path() + "/server"; }
+  TemporaryDirectory directory_;
+  common::Fd log_;
   std::unique_ptr<v1::Compiler::Stub> stub_;
-  std::vector<std::string> paths_;
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::CompileEvent>>> readers_;
 };
 
 TEST(DaemonStrain, HangingStoreDoesNotKeepItFromEnding) {
-  TestDaemon daemon;
-  HangingStore hanging(daemon);
+  HangingStore hanging;
+  TestDaemon daemon({.shell = hanging.shell()});
+  hanging.occupy(daemon);
   daemon.signal(SIGTERM);
   EXPECT_EQ(daemon.wait(), 0);
 }
 
 // Their requests wait for a thread while their calls, and what gRPC keeps for them, are long over.
 TEST(DaemonStrain, RequestsOutliveTheirCalls) {
-  TestDaemon daemon({.environment = {"JITC_GRACE=0"}});
-  HangingStore hanging(daemon);
+  HangingStore hanging;
+  TestDaemon daemon({.environment = {"JITC_GRACE=0"}, .shell = hanging.shell()});
+  hanging.occupy(daemon);
   const auto request = request_for("int g;\n" + std::string(200'000, ' '));
   for (int round = 0; round < 100; ++round) {
     const auto stub = daemon.stub();

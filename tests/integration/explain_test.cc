@@ -310,7 +310,6 @@ TEST_F(CapsuleTest, NoneIsNamedThatCouldNotBeWritten) {
   EXPECT_EQ(json::parse(done.out)["error"]["capsule"], "");
 }
 
-#ifdef JITC_FAULT_SHIM
 TEST_F(CapsuleTest, ADiskThatHangsHoldsNoAnswer) {
   const std::string fifo = directory.path() + "/fifo", file = write("bad.c", "int f(void) { return q; }\n");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -333,7 +332,6 @@ TEST_F(CapsuleTest, ADiskThatHangsHoldsNoAnswer) {
   while (path.empty() && std::chrono::steady_clock::now() < end) path = named();
   EXPECT_TRUE(fs::exists(path)) << "written late, and named since";
 }
-#endif
 
 TEST_F(CapsuleTest, NobodyElseCanReadThem) {
   const std::string file = write("bad.c", "int f(void) { return q; }\n");
