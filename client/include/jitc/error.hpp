@@ -15,6 +15,7 @@ namespace jitc {
 // What went wrong: on every rank the same, for collective calls. what() is the whole text for people.
 class Error : public std::runtime_error {
  public:
+  // One of this library's own that has a kind and a message alone.
   Error(jitc_kind error_kind, const std::string& error_message)
       : std::runtime_error(error_message), kind(error_kind), message(error_message) {}
   // Takes the error over and frees it. `status` is what the function returned, for errors that have no object.
@@ -23,7 +24,7 @@ class Error : public std::runtime_error {
     return error ? Error(error) : Error(status, "jitc failed without an error object");
   }
 
-  jitc_kind kind;
+  jitc_kind kind;          // never JITC_OK
   std::string kind_name;   // "INVALID_SOURCE"
   std::string message;     // what happened
   std::string thing;       // to which thing

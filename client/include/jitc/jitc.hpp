@@ -33,8 +33,11 @@ namespace jitc {
 // Owns a table of communicator functions until a Context takes it over. Made by jitc::mpi::communicator.
 class Communicator {
  public:
+  // Owns what `table.release` gives back.
   explicit Communicator(const jitc_communicator& table) : table_(table) {}
+  // `other` owns nothing any more.
   Communicator(Communicator&& other) noexcept : table_(std::exchange(other.table_, jitc_communicator{})) {}
+  // `other` owns what this one did.
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(table_, other.table_);
     return *this;
@@ -42,7 +45,9 @@ class Communicator {
   ~Communicator() {
     if (table_.release) table_.release(table_.state);
   }
+  // The table, which stays this object's.
   const jitc_communicator& table() const { return table_; }
+  // The table, which is the caller's from now on.
   jitc_communicator release() { return std::exchange(table_, jitc_communicator{}); }
 
  private:
@@ -52,7 +57,9 @@ class Communicator {
 // A loaded module; its functions are valid while it lives.
 class Module {
  public:
+  // None: no symbols, an empty key.
   Module() = default;
+  // Takes `module` over.
   explicit Module(jitc_module* module) : module_(module) {}
 
   // The address of a function (`symbol<void(double*)>("f")` is a void (*)(double*)) or variable.
@@ -73,14 +80,19 @@ class Module {
     if (status != JITC_OK) throw Error::take(status, error);
     return reinterpret_cast<T*>(address);
   }
+  // The artifact's key, 64 hexadecimal digits.
   std::string key() const { return jitc_module_key(module_.get()); }
+  // Where it came from, in the call that returned it; the same on all ranks.
   jitc_origin origin() const { return jitc_module_origin(module_.get()); }
+  // The manifest of constants in force: see jitc_module_manifest.
   std::string manifest() const {
     std::size_t length = 0;
     const void* bytes = jitc_module_manifest(module_.get(), &length);
     return std::string(static_cast<const char*>(bytes), length);
   }
+  // Whether there is one.
   explicit operator bool() const { return module_ != nullptr; }
+  // For the C interface; stays this object's.
   jitc_module* get() const { return module_.get(); }
 
  private:
@@ -90,44 +102,50 @@ class Module {
   std::unique_ptr<jitc_module, Release> module_;
 };
 
+// A header that travels with a request, so that its text is in the key.
 struct Header {
   std::string name;  // as the #include directive spells it
-  std::string text;
+  std::string text;  // the whole of it
 };
 
 // What is asked for; the fields are those of jitc_request.
 struct Request {
-  std::string source;
+  std::string source;  // C text
   // Instead of `source`: makes it. What it throws is reported on every rank, with this rank.
   std::function<std::string()> make_source;
-  std::string name;
-  std::vector<std::string> flags;
-  std::string compiler;
-  std::string abi_tag;
-  std::string isa;
-  std::vector<Header> headers;
-  std::string manifest;
-  bool exact_flags = false;
+  std::string name;                // for people, in progress lines and diagnostics; empty: "source.c"
+  std::vector<std::string> flags;  // appended to the setting `cflags`
+  std::string compiler;            // "clang" (embedded), "gcc" or an allow-listed path; empty: the setting `cc`
+  std::string abi_tag;             // what else decides the binary interface; part of the key
+  std::string isa;                 // "common", "native" or a level; empty: the setting `isa`
+  std::vector<Header> headers;     // travel with the request
+  std::string manifest;            // the layout of constants, any bytes; must be equal on all ranks
+  bool exact_flags = false;        // never compiled with other flags, see jitc_request
 };
 
 // One module of Context::compile_all: C text, or a problem and how it is printed.
 struct Item {
+  // C text.
   Item(Request from) : request(std::move(from)) {}
+  // A problem, which must outlive the call.
   Item(Problem& from, EmitOptions how = {}, Request rest = {})
       : request(std::move(rest)), problem(&from), options(std::move(how)) {}
 
-  Request request;
-  Problem* problem = nullptr;
-  EmitOptions options;
+  Request request;             // of a problem: flags, compiler and so on
+  Problem* problem = nullptr;  // the caller's; nullptr: the request has the source
+  EmitOptions options;         // of the problem
 };
 
+// What a waiting rank is told about once a second.
 using Progress = jitc_progress;
 
+// How a context is opened.
 struct Options {
   std::vector<std::pair<std::string, std::string>> settings;  // name, value
   std::function<void(const Progress&)> progress;              // must not throw
 };
 
+// What compiles over one communicator, or in one process alone. Closing it is collective, modules stay loaded.
 class Context {
  public:
   // This process alone.
@@ -177,13 +195,16 @@ class Context {
     return modules;
   }
 
+  // What it has done so far.
   jitc_stats stats() const {
     jitc_stats stats = {};
     stats.size = sizeof stats;
     jitc_context_stats(context_.get(), &stats);
     return stats;
   }
+  // True after a call has timed out or the communicator has failed.
   bool is_broken() const { return jitc_context_is_broken(context_.get()) != 0; }
+  // For the C interface; stays this object's.
   jitc_context* get() const { return context_.get(); }
 
  private:

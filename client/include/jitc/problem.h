@@ -31,6 +31,7 @@
 extern "C" {
 #endif
 
+/* Fields, constants, residual functions and Jacobian blocks; freed by jitc_problem_free. */
 typedef struct jitc_problem jitc_problem;
 /* An expression, or a condition, of one problem. Equal expressions are the same node. */
 typedef uint32_t jitc_node;
@@ -60,6 +61,7 @@ JITC_API jitc_kind jitc_problem_check(const jitc_problem* problem, jitc_error** 
 /* Unknown and auxiliary fields, in order; they return the field's index. Component c of a field is u[first + c], its
  * gradient u_x[(first + c) * dim + d], where `first` counts the components of the fields before it. */
 JITC_API uint32_t jitc_problem_field(jitc_problem* problem, const char* name, uint32_t components);
+/* The same of an auxiliary field: its components count in a[], a_t[] and a_x[]. */
 JITC_API uint32_t jitc_problem_aux_field(jitc_problem* problem, const char* name, uint32_t components);
 
 /* A slot of constants[]; returns its index by order of creation. Two constants of one name stay two. */
@@ -79,13 +81,14 @@ JITC_API uint32_t jitc_problem_function(jitc_problem* problem, const char* name,
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
+/* The arguments of a pointwise function that an expression may hold, and what their index means. */
 typedef enum jitc_leaf JITC_AS_INT {
-  JITC_LEAF_U = 0,   /* flat index */
-  JITC_LEAF_U_T = 1, /* flat index */
-  JITC_LEAF_U_X = 2, /* flat index of the component * dim + direction */
-  JITC_LEAF_A = 3,   /* as u, u_t, u_x, of the auxiliary fields */
-  JITC_LEAF_A_T = 4,
-  JITC_LEAF_A_X = 5,
+  JITC_LEAF_U = 0,         /* flat index */
+  JITC_LEAF_U_T = 1,       /* flat index */
+  JITC_LEAF_U_X = 2,       /* flat index of the component * dim + direction */
+  JITC_LEAF_A = 3,         /* as u, of the auxiliary fields, as the two that follow */
+  JITC_LEAF_A_T = 4,       /* as u_t */
+  JITC_LEAF_A_X = 5,       /* as u_x */
   JITC_LEAF_T = 6,         /* index 0 */
   JITC_LEAF_U_T_SHIFT = 7, /* index 0; Jacobian blocks only */
   JITC_LEAF_X = 8,         /* direction */
@@ -93,11 +96,13 @@ typedef enum jitc_leaf JITC_AS_INT {
   JITC_LEAF_CONSTANTS = 10 /* index of a constant */
 } jitc_leaf;
 
+/* A double, by its 64 bits. */
 JITC_API jitc_node jitc_node_number(jitc_problem* problem, double value);
 /* numerator / denominator, each rounded to a double first, as C text does it. */
 JITC_API jitc_node jitc_node_rational(jitc_problem* problem, int64_t numerator, int64_t denominator);
 /* The double next to an exact text: "3", "0.1", "-0x1.8p+1", each of any length; "-1/3" is a quotient as above. */
 JITC_API jitc_node jitc_node_literal(jitc_problem* problem, const char* text);
+/* One entry of an argument; `index` as jitc_leaf says. */
 JITC_API jitc_node jitc_node_leaf(jitc_problem* problem, jitc_leaf leaf, uint32_t index);
 /* The same by field: `leaf` is U, U_T, U_X, A, A_T or A_X; `direction` counts for U_X and A_X only. */
 JITC_API jitc_node jitc_node_field(jitc_problem* problem, jitc_leaf leaf, uint32_t field, uint32_t component,
@@ -114,12 +119,15 @@ JITC_API jitc_node jitc_node_field(jitc_problem* problem, jitc_leaf leaf, uint32
  *   select                            condition, value when true, value when false
  *   piecewise                         condition, value, condition, value, ...; the last condition is `true` */
 JITC_API jitc_node jitc_node_apply(jitc_problem* problem, const char* op, const jitc_node* arguments, size_t count);
+/* A call of a declared function (jitc_problem_function) with as many values as it takes. */
 JITC_API jitc_node jitc_node_call(jitc_problem* problem, uint32_t function, const jitc_node* arguments, size_t count);
 /* `body` under a name: derivatives see through it (Newton) or hold it fixed (Picard), by block. */
 JITC_API jitc_node jitc_node_named(jitc_problem* problem, const char* name, jitc_node body);
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
+/* PETSc's pointwise functions and the layout of their output: fc, df are component and direction of the residual, gc,
+ * dg of the unknown, Ng the number of its components. */
 typedef enum jitc_function_kind JITC_AS_INT {
   JITC_F0 = 0, /* f0[fc] */
   JITC_F1 = 1, /* f1[fc * dim + df] */
@@ -133,39 +141,43 @@ typedef enum jitc_function_kind JITC_AS_INT {
 JITC_API void jitc_problem_residual(jitc_problem* problem, const char* name, jitc_function_kind kind, uint32_t field,
                                     int boundary, const jitc_node* entries, size_t count);
 
+/* How the derivatives of a block see named nodes. */
 typedef enum jitc_tangent JITC_AS_INT {
   JITC_NEWTON = 0,      /* named nodes are differentiated, except those in `frozen` */
   JITC_PICARD = 1,      /* all named nodes are held fixed */
   JITC_CONTINUATION = 2 /* Picard + c * (Newton - Picard), c a constant */
 } jitc_tangent;
 
+/* A Jacobian block. The caller's; it is copied. */
 typedef struct jitc_block {
-  size_t size;
-  const char* name;
-  jitc_function_kind kind;  /* G0 to G3 */
-  uint32_t test;            /* field of the residual; fc runs over its components */
-  uint32_t trial;           /* field of the unknowns; gc runs over its components */
-  int boundary;             /* 1: derivatives of the boundary residuals, with the normal n */
-  const jitc_node* entries; /* given instead of derivatives (preconditioners); NULL: derivatives */
-  size_t entry_count;
-  jitc_tangent tangent;
+  size_t size;               /* sizeof of this structure */
+  const char* name;          /* of its function */
+  jitc_function_kind kind;   /* G0 to G3 */
+  uint32_t test;             /* field of the residual; fc runs over its components */
+  uint32_t trial;            /* field of the unknowns; gc runs over its components */
+  int boundary;              /* 1: derivatives of the boundary residuals, with the normal n */
+  const jitc_node* entries;  /* given instead of derivatives (preconditioners); NULL: derivatives */
+  size_t entry_count;        /* of `entries`, as the kind's layout has */
+  jitc_tangent tangent;      /* how named nodes are differentiated */
   uint32_t continuation;     /* JITC_CONTINUATION: the constant c */
   const char* const* frozen; /* JITC_NEWTON: names of nodes to hold fixed */
-  size_t frozen_count;
+  size_t frozen_count;       /* of `frozen` */
 } jitc_block;
 
+/* Adds a block. */
 JITC_API void jitc_problem_block(jitc_problem* problem, const jitc_block* block);
 
-/* What functions a problem has: residuals, then blocks, in order. */
+/* A function of a problem: residuals, then blocks, in order. */
 typedef struct jitc_function_info {
-  size_t size;
-  const char* name; /* lives until the problem is changed */
-  jitc_function_kind kind;
-  uint32_t test;
-  uint32_t trial; /* of residuals: JITC_NONE */
-  int boundary;
-  size_t entries; /* doubles in its output */
+  size_t size;             /* sizeof of this structure */
+  const char* name;        /* lives until the problem is changed */
+  jitc_function_kind kind; /* what it is, which gives the layout of its output */
+  uint32_t test;           /* field of the residual */
+  uint32_t trial;          /* of residuals: JITC_NONE */
+  int boundary;            /* 1: a function of the boundary */
+  size_t entries;          /* doubles in its output */
 } jitc_function_info;
+/* How many functions a problem has. */
 JITC_API size_t jitc_problem_function_count(const jitc_problem* problem);
 /* Fills the first info->size bytes; JITC_USAGE when there is no such function. */
 JITC_API jitc_kind jitc_problem_function_info(const jitc_problem* problem, size_t index, jitc_function_info* info,
@@ -173,6 +185,7 @@ JITC_API jitc_kind jitc_problem_function_info(const jitc_problem* problem, size_
 
 /* ---- text and values --------------------------------------------------------------------------------------------- */
 
+/* How functions are printed. */
 typedef enum jitc_layout JITC_AS_INT {
   JITC_SEPARATE = 0, /* one function each, in PETSc's signature */
   /* One function for all of them at a point, <prefix>fused, whatever `types` says:
@@ -186,8 +199,9 @@ typedef enum jitc_layout JITC_AS_INT {
   JITC_BATCH = 2
 } jitc_layout;
 
+/* How a problem is printed. The caller's; it is not used after the call. */
 typedef struct jitc_emit_options {
-  size_t size;
+  size_t size;         /* sizeof of this structure */
   const char* sharing; /* "0": trees, "1": common subexpressions once, "auto"; NULL: auto, or the setting `cse` */
   const char* types;   /* "petsc" (PetscInt, PetscReal, PetscScalar) or "plain"; NULL: petsc */
   uint32_t int_bits;   /* of PetscInt: 32 or 64; 0: 32 */
@@ -197,9 +211,9 @@ typedef struct jitc_emit_options {
   int skip_zero;       /* 1: functions that are identically zero are left out. jitc_compile_problem: always */
   int table;           /* 1: with the exported table, see jitc_table. jitc_compile_problem: always */
   int lazy_arms;       /* 1: nothing that only an arm of a select needs is computed outside it */
-  jitc_layout layout;
-  const char* canary; /* is a fresh module called and compared before anybody gets it? "auto": unless its flags let
-                         values differ, "off", "on"; NULL: the setting `canary`. Concerns jitc_compile_problem only */
+  jitc_layout layout;  /* one function each, or one for all */
+  const char* canary;  /* is a fresh module called and compared before anybody gets it? "auto": unless its flags let
+                          values differ, "off", "on"; NULL: the setting `canary`. Concerns jitc_compile_problem only */
 } jitc_emit_options;
 
 /* The C text, a translation unit; the caller frees it. `options` NULL: defaults. */
@@ -210,17 +224,17 @@ JITC_API jitc_kind jitc_problem_manifest(const jitc_problem* problem, jitc_text*
 
 /* Values of the arguments at a point, in the layouts above; what no function needs may be NULL. */
 typedef struct jitc_point {
-  size_t size;
-  const double* u;
-  const double* u_t;
-  const double* u_x;
-  const double* a;
-  const double* a_t;
-  const double* a_x;
-  double t;
-  double u_t_shift;
-  const double* x;
-  const double* n;
+  size_t size;             /* sizeof of this structure */
+  const double* u;         /* values of all components of the fields */
+  const double* u_t;       /* their derivatives in time */
+  const double* u_x;       /* their gradients, `dim` for each component */
+  const double* a;         /* as u, of the auxiliary fields */
+  const double* a_t;       /* as u_t */
+  const double* a_x;       /* as u_x */
+  double t;                /* time */
+  double u_t_shift;        /* d u_t / d u of the time integrator */
+  const double* x;         /* coordinates, `dim` */
+  const double* n;         /* outer normal, `dim` */
   const double* constants; /* in order of slots; NULL: the problem's own values */
 } jitc_point;
 /* One function's values, in doubles, without a compiler: for checks. `count` is its number of entries. Functions that
@@ -257,8 +271,8 @@ JITC_API jitc_kind jitc_module_function(const jitc_module* module, const char* n
  * the problem's functions open them. It is the one symbol that such a module exports, under the name <prefix>table, and
  * what jitc_problem_emit prints with the option `table`. */
 typedef struct jitc_table {
-  int version; /* 1 */
-  int groups;
+  int version;                    /* 1 */
+  int groups;                     /* length of `counts` */
   const int* counts;              /* of functions, by group; their sum is the length of the two arrays below */
   void (*const* functions)(void); /* NULL: identically zero */
   const char* const* names;       /* as the problem gave them */

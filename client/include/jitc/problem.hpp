@@ -66,10 +66,14 @@ inline const char* or_null(const std::string& text) { return text.empty() ? null
 // A node of a problem, whose kind is known to the compiler: values and conditions do not mix.
 class Node {
  public:
+  // `node` of `problem`; throws the problem's first error where there is none.
   Node(jitc_problem* problem, jitc_node node) : problem_(problem), node_(detail::checked(problem, node)) {}
+  // The problem that it belongs to.
   jitc_problem* problem() const { return problem_; }
+  // For the C interface.
   jitc_node get() const { return node_; }
 
+  // An operator of jitc_node_apply, by name.
   static jitc_node apply(const char* op, std::initializer_list<Node> arguments) {
     jitc_problem* const problem = arguments.begin()->problem();
     std::vector<jitc_node> nodes;
@@ -85,37 +89,48 @@ class Node {
   jitc_node node_;
 };
 
+// True or false; what select and piecewise take.
 class Condition : public Node {
  public:
   using Node::Node;
+  // An operator of jitc_node_apply, by name.
   Condition(const char* op, std::initializer_list<Node> arguments)
       : Node(arguments.begin()->problem(), apply(op, arguments)) {}
 };
 
+// A value. Equal expressions of a problem are one node.
 class Expression : public Node {
  public:
   using Node::Node;
+  // An operator of jitc_node_apply, by name.
   Expression(const char* op, std::initializer_list<Node> arguments)
       : Node(arguments.begin()->problem(), apply(op, arguments)) {}
 
   // A number beside an expression: of the same problem.
   Expression number(double value) const { return Expression(problem(), jitc_node_number(problem(), value)); }
 
+  /// @{ The sum, difference, product or quotient in its place.
   Expression& operator+=(const Expression& other) { return *this = Expression("add", {*this, other}); }
   Expression& operator-=(const Expression& other) { return *this = Expression("sub", {*this, other}); }
   Expression& operator*=(const Expression& other) { return *this = Expression("mul", {*this, other}); }
   Expression& operator/=(const Expression& other) { return *this = Expression("div", {*this, other}); }
+  /// @}
 };
 
+// Operators and functions make nodes: nothing is computed here. A double beside an expression becomes a number of its
+// problem.
 // clang-format off
+/// @{ Sign.
 inline Expression operator-(const Expression& x) { return {"neg", {x}}; }
 inline Expression operator+(const Expression& x) { return x; }
+/// @}
 
 // The operators and functions of two values, either of which may be a number.
 #define JITC_BINARY(Result, function, op)                                                                              \
   inline Result function(const Expression& x, const Expression& y) { return {op, {x, y}}; }                           \
   inline Result function(const Expression& x, double y) { return {op, {x, x.number(y)}}; }                            \
   inline Result function(double x, const Expression& y) { return {op, {y.number(x), y}}; }
+/// @{ Of two values: arithmetic, C's functions of the name, and comparisons, which give a condition.
 JITC_BINARY(Expression, operator+, "add")
 JITC_BINARY(Expression, operator-, "sub")
 JITC_BINARY(Expression, operator*, "mul")
@@ -132,10 +147,12 @@ JITC_BINARY(Condition, operator>, "gt")
 JITC_BINARY(Condition, operator>=, "ge")
 JITC_BINARY(Condition, operator==, "eq")
 JITC_BINARY(Condition, operator!=, "ne")
+/// @}
 #undef JITC_BINARY
 
 #define JITC_UNARY(function, op) \
   inline Expression function(const Expression& x) { return {op, {x}}; }
+/// @{ Of one value: C's function of the name; `abs` is fabs, `sign` gives -1, 0 or 1.
 JITC_UNARY(sqrt, "sqrt")
 JITC_UNARY(cbrt, "cbrt")
 JITC_UNARY(exp, "exp")
@@ -162,15 +179,19 @@ JITC_UNARY(abs, "abs")
 JITC_UNARY(floor, "floor")
 JITC_UNARY(ceil, "ceil")
 JITC_UNARY(sign, "sign")
+/// @}
 #undef JITC_UNARY
 
+/// @{ Logic: neither side is left out.
 inline Condition operator&&(const Condition& x, const Condition& y) { return {"and", {x, y}}; }
 inline Condition operator||(const Condition& x, const Condition& y) { return {"or", {x, y}}; }
 inline Condition operator!(const Condition& x) { return {"not", {x}}; }
+/// @}
 // clang-format on
 
 // 0, mid, 1 for x < 0, = 0, > 0.
 inline Expression heaviside(const Expression& x, double mid = 0.5) { return {"heaviside", {x, x.number(mid)}}; }
+/// @{ One of two values.
 inline Expression select(const Condition& condition, const Expression& when_true, const Expression& when_false) {
   return {"select", {condition, when_true, when_false}};
 }
@@ -180,18 +201,24 @@ inline Expression select(const Condition& condition, const Expression& when_true
 inline Expression select(const Condition& condition, double when_true, const Expression& when_false) {
   return select(condition, when_false.number(when_true), when_false);
 }
+/// @}
 
 // An unknown or auxiliary field.
 class Field {
  public:
+  // The problem that it belongs to.
   jitc_problem* problem() const { return problem_; }
+  // Among the fields of its kind, in order of making.
   std::uint32_t index() const { return index_; }
+  // How many it has.
   std::uint32_t components() const { return components_; }
-  // A component; its derivative in a direction; its derivative in time.
+  // A component.
   Expression operator()(std::uint32_t component) const { return leaf(JITC_LEAF_U, component, 0); }
+  // Its derivative in a direction, 0 to dim - 1.
   Expression grad(std::uint32_t component, std::uint32_t direction) const {
     return leaf(JITC_LEAF_U_X, component, direction);
   }
+  // Its derivative in time.
   Expression dot(std::uint32_t component) const { return leaf(JITC_LEAF_U_T, component, 0); }
 
  private:
@@ -212,6 +239,7 @@ class Field {
 // A slot of constants[].
 class Constant : public Expression {
  public:
+  // By order of making, which is its slot unless constants are sorted.
   std::uint32_t index() const { return index_; }
 
  private:
@@ -224,28 +252,29 @@ class Constant : public Expression {
 
 // How a Jacobian block is made; see jitc_block.
 struct BlockOptions {
-  bool boundary = false;
-  std::vector<Expression> entries;  // given, instead of derivatives
-  jitc_tangent tangent = JITC_NEWTON;
-  std::uint32_t continuation = 0;   // index of a constant
-  std::vector<std::string> frozen;  // names of nodes held fixed by Newton's derivatives
+  bool boundary = false;               // of the boundary residuals, with the normal
+  std::vector<Expression> entries;     // given, instead of derivatives
+  jitc_tangent tangent = JITC_NEWTON;  // how named nodes are differentiated
+  std::uint32_t continuation = 0;      // index of a constant
+  std::vector<std::string> frozen;     // names of nodes held fixed by Newton's derivatives
 };
 
 // See jitc_emit_options; prefix, skip_zero and table concern Problem::emit only.
 struct EmitOptions {
-  std::string sharing;
-  std::string types;
-  std::uint32_t int_bits = 32;
-  bool complex_scalar = false;
-  bool runtime_offsets = false;
-  std::string prefix;
-  bool skip_zero = false;
-  bool table = false;
-  bool lazy_arms = false;
-  jitc_layout layout = JITC_SEPARATE;
-  std::string canary;  // auto, off, on
+  std::string sharing;                 // 0, 1 or auto; empty: auto, or the setting `cse`
+  std::string types;                   // petsc or plain; empty: petsc
+  std::uint32_t int_bits = 32;         // of PetscInt: 32 or 64
+  bool complex_scalar = false;         // true is refused
+  bool runtime_offsets = false;        // fields are found by uOff and its kin, not by baked offsets
+  std::string prefix;                  // of all symbols
+  bool skip_zero = false;              // functions that are identically zero are left out
+  bool table = false;                  // with the exported table, see jitc_table
+  bool lazy_arms = false;              // nothing that only an arm of a select needs is computed outside it
+  jitc_layout layout = JITC_SEPARATE;  // one function each, or one for all
+  std::string canary;                  // auto, off, on
 
-  jitc_emit_options raw() const {  // valid while this lives
+  // For the C interface; valid while this lives.
+  jitc_emit_options raw() const {
     jitc_emit_options raw = {};
     raw.size = sizeof raw;
     raw.sharing = detail::or_null(sharing);
@@ -263,8 +292,11 @@ struct EmitOptions {
   }
 };
 
+// Fields, constants, residual functions and the Jacobian blocks that are wanted of them. Each member throws jitc::Error
+// where it happens; afterwards the problem has failed for good.
 class Problem {
  public:
+  // `dim`: 1 to 3.
   Problem(const std::string& name, std::uint32_t dim) : problem_(jitc_problem_open(name.c_str(), dim)) {
     if (!problem_) throw Error(JITC_INTERNAL, "no memory for a problem");
   }
@@ -282,12 +314,15 @@ class Problem {
     throw_if_failed();
   }
 
+  // An unknown field; its components follow those of the fields before it.
   Field field(const std::string& name, std::uint32_t components) {
     return Field(get(), false, jitc_problem_field(get(), name.c_str(), components), components);
   }
+  // An auxiliary field, which is given.
   Field aux_field(const std::string& name, std::uint32_t components) {
     return Field(get(), true, jitc_problem_aux_field(get(), name.c_str(), components), components);
   }
+  // A slot of constants[] with its first value. Two of one name stay two.
   Constant constant(const std::string& name, double value) {
     return Constant(get(), jitc_problem_constant(get(), name.c_str(), value));
   }
@@ -304,13 +339,19 @@ class Problem {
     return values;
   }
 
+  // A double, by its 64 bits.
   Expression number(double value) { return {get(), jitc_node_number(get(), value)}; }
+  // numerator / denominator, each rounded to a double first.
   Expression rational(std::int64_t numerator, std::int64_t denominator) {
     return {get(), jitc_node_rational(get(), numerator, denominator)};
   }
+  // An entry of an argument; `index` as jitc_leaf says.
   Expression leaf(jitc_leaf kind, std::uint32_t index = 0) { return {get(), jitc_node_leaf(get(), kind, index)}; }
+  // A coordinate, 0 to dim - 1.
   Expression x(std::uint32_t direction) { return leaf(JITC_LEAF_X, direction); }
+  // A component of the outer normal; in boundary functions only.
   Expression normal(std::uint32_t direction) { return leaf(JITC_LEAF_N, direction); }
+  // The time of the time integrator.
   Expression time() { return leaf(JITC_LEAF_T); }
   // `body` under a name, which blocks may hold fixed.
   Expression named(const std::string& name, const Expression& body) {
@@ -325,11 +366,13 @@ class Problem {
     return detail::checked(
         get(), jitc_problem_function(get(), name.c_str(), arity, partials.empty() ? nullptr : partials.data()));
   }
+  // A call of a declared function.
   Expression call(std::uint32_t function, const std::vector<Expression>& arguments) {
     const std::vector<jitc_node> nodes = nodes_of(arguments);
     return {get(), jitc_node_call(get(), function, nodes.data(), nodes.size())};
   }
 
+  // A residual function of `field`; `entries` in the layout of jitc_function_kind: F0 or F1.
   void residual(const std::string& name, jitc_function_kind kind, const Field& field,
                 const std::vector<Expression>& entries, bool boundary = false) {
     detail::require_same(get(), field.problem());
@@ -337,6 +380,7 @@ class Problem {
     jitc_problem_residual(get(), name.c_str(), kind, field.index(), boundary, nodes.data(), nodes.size());
     throw_if_failed();
   }
+  // A Jacobian block: the derivatives of `test`'s residuals by `trial`; `kind` is G0 to G3.
   void block(const std::string& name, jitc_function_kind kind, const Field& test, const Field& trial,
              const BlockOptions& options = {}) {
     detail::require_same(get(), test.problem());
@@ -361,6 +405,7 @@ class Problem {
     throw_if_failed();
   }
 
+  // Throws the first error; else that of sizes, kinds or indices that do not agree.
   void check() const {
     detail::attempt([&](jitc_error** error) { return jitc_problem_check(get(), error); });
   }
@@ -387,6 +432,7 @@ class Problem {
     return values;
   }
 
+  // For the C interface; stays this object's.
   jitc_problem* get() const { return problem_.get(); }
 
  private:

@@ -130,6 +130,7 @@ class Problem:
         return self._library.jitc_problem_function(self._handle, name.encode(), arity, array)
 
     def number(self, value: float) -> int:
+        """The node of a double, by its 64 bits."""
         return self._library.jitc_node_number(self._handle, value)
 
     def leaf(self, leaf: str, index: int = 0) -> int:
@@ -141,6 +142,7 @@ class Problem:
         return self._library.jitc_node_apply(self._handle, op.encode(), _library.nodes(arguments), len(arguments))
 
     def call(self, function: int, *arguments: int) -> int:
+        """A call of a declared function (its index) with as many nodes as it takes."""
         return self._library.jitc_node_call(self._handle, function, _library.nodes(arguments), len(arguments))
 
     def named(self, name: str, body: int) -> int:

@@ -1,0 +1,129 @@
+"""What Doxygen reads of a file: plain comments of the public headers as its own, Markdown's links as its references.
+
+    doxygen_filter.py FILE      writes the text to standard output (INPUT_FILTER of docs/Doxyfile.in)
+
+Headers and pages stay free of Doxygen's commands by this: they read well in an editor and on a forge.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+import markdown_text
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Pages that are generated from other sources, by what a text may call these.
+GENERATED = (("proto/", "page_proto"), ("client/python/", "page_python"))
+SECTION = re.compile(r"^\s*/\* -{4,} .* -{4,} \*/$")
+
+
+def escaped(comment: str) -> str:
+    """A comment's words without what Doxygen takes for commands, tags and links, but in code between backticks."""
+    parts = re.split(r"(`[^`]*`)", comment)
+    return "".join(part if part.startswith("`") else re.sub(r"([\\@<>#%])", r"\\\1", part) for part in parts)
+
+
+def is_own(comment: str) -> bool:
+    """Whether it is one of Doxygen's already: `///`, `/**`."""
+    return re.match(r"///|/\*\*(?!/)", comment) is not None
+
+
+def comments(text: str) -> list[tuple[int, int]]:
+    """Where the comments of a C or C++ text are. Lines of `//` below each other are one; one behind code goes on in a
+    line below only where that one's comment stands under it."""
+    found: list[tuple[int, int]] = []
+    for token in re.finditer(r'"(?:\\.|[^"\\])*"|/\*.*?\*/|//[^\n]*', text, re.S):
+        if token.group().startswith('"'):
+            continue
+        begin, end = token.span()
+        if found and not is_own(token.group()):
+            first, last = found[-1]
+            same_kind = text.startswith("//", first) and text.startswith("//", begin)
+            if same_kind and re.fullmatch(r"\n[ \t]*", text[last:begin]) and column(text, first) == column(text, begin):
+                found[-1] = (first, end)
+                continue
+        found.append((begin, end))
+    return found
+
+
+def column(text: str, at: int) -> int:
+    return at - (text.rfind("\n", 0, at) + 1)
+
+
+def header(text: str) -> str:
+    """Comments above a declaration or behind it on its line document it; the first one documents the file."""
+    parts: list[str] = []
+    end = 0
+    for number, (begin, behind) in enumerate(comments(text)):
+        comment = text[begin:behind]
+        parts.append(text[end:begin])
+        end = behind
+        if is_own(comment) or SECTION.match(comment) or "clang-format" in comment:
+            parts.append(comment)
+            continue
+        if comment.startswith("/*"):
+            words = re.sub(r"(?m)^[ \t]*\* ?", "", comment[2:-2])
+        else:
+            words = re.sub(r"(?m)^[ \t]*// ?", "", comment)
+        mark = "<" if text[begin - column(text, begin):begin].strip() else ""
+        parts.append(f"/**{mark} {'' if number else '@file' + chr(10)}{escaped(words)} */")
+    return "".join(parts) + text[end:]
+
+
+def target_of(name: str, page: pathlib.Path) -> str | None:
+    """The label of what a text names by a path from the root, or from its own page; None: it is on no page."""
+    path, _, anchor = name.partition("#")
+    for generated, label in GENERATED:
+        if path.startswith(generated):
+            return label
+    for base in (ROOT, page.parent):
+        file = (base / path).resolve() if path else page
+        if file.is_file() and file.suffix == ".md" and file.is_relative_to(ROOT):
+            return markdown_text.label(file.relative_to(ROOT), anchor)
+        if file.is_file() and file.suffix in (".h", ".hpp"):
+            return file.name if "include/jitc" in str(file) else None
+    return None
+
+
+def markdown(text: str, page: pathlib.Path) -> str:
+    """Headings get labels, links to pages and names of pages in backticks become references."""
+
+    def link(match: re.Match[str]) -> str:
+        if match["picture"] or re.match(r"[a-z]+:", match["target"]):
+            return match.group()
+        label = target_of(match["target"], page)
+        return f"[{match['words']}](@ref {label})" if label else match["words"]
+
+    def code(match: re.Match[str]) -> str:
+        label = target_of(match["code"], page) if "/" in match["code"] and " " not in match["code"] else None
+        return f"[{match['code']}](@ref {label})" if label else match.group()
+
+    def words(line: str) -> str:
+        """Outside of code nothing is one of Doxygen's commands or tags."""
+        parts = re.split(r"(`[^`]*`)", markdown_text.LINK.sub(link, line))
+        return "".join(markdown_text.CODE.sub(code, part) if part.startswith("`") else
+                       re.sub(r"\\|@(?!ref )|<(?!!--)|#(?=\w)", r"\\\g<0>", part) for part in parts)
+
+    relative = page.relative_to(ROOT)
+    changed = []
+    for line in markdown_text.lines(text):
+        if line.is_code:
+            changed.append(line.text)
+        elif line.depth:
+            label = markdown_text.label(relative, "" if line.depth == 1 else line.anchor)
+            changed.append(f"{'#' * line.depth} {line.title.replace('`', '')} {{#{label}}}")
+        else:
+            changed.append(words(line.text))
+    return "\n".join(changed) + "\n"
+
+
+def main() -> None:
+    path = pathlib.Path(sys.argv[1]).resolve()
+    text = path.read_text(encoding="utf-8")
+    sys.stdout.write(markdown(text, path) if path.suffix == ".md" else header(text))
+
+
+if __name__ == "__main__":
+    main()
