@@ -100,17 +100,22 @@ def markdown(text: str, page: pathlib.Path) -> str:
         label = target_of(match["code"], page) if "/" in match["code"] and " " not in match["code"] else None
         return f"[{match['code']}](@ref {label})" if label else match.group()
 
-    def words(line: str) -> str:
+    def words(block: str) -> str:
         """Outside of code nothing is one of Doxygen's commands or tags."""
-        parts = re.split(r"(`[^`]*`)", markdown_text.LINK.sub(link, line))
+        parts = re.split(r"(`[^`]*`)", markdown_text.LINK.sub(link, block))
         return "".join(markdown_text.CODE.sub(code, part) if part.startswith("`") else
                        re.sub(r"\\|@(?!ref )|<(?!!--)|#(?=\w)", r"\\\g<0>", part) for part in parts)
 
+    def fence(match: re.Match[str]) -> str:
+        """Of what stands behind it only a language that Doxygen can colour."""
+        language = {"python": "{.py}", "cpp": "{.cpp}", "c": "{.c}", "fortran": "{.f90}"}.get(match[2], "")
+        return match[1] + language
+
     relative = page.relative_to(ROOT)
     changed = []
-    for line in markdown_text.lines(text):
+    for line in markdown_text.blocks(text):
         if line.is_code:
-            changed.append(line.text)
+            changed.append(re.sub(r"^(\s*```)\s*(\w*).*", fence, line.text))
         elif line.depth:
             label = markdown_text.label(relative, "" if line.depth == 1 else line.anchor)
             changed.append(f"{'#' * line.depth} {line.title.replace('`', '')} {{#{label}}}")

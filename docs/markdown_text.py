@@ -51,6 +51,24 @@ def lines(text: str) -> Iterator[Line]:
                    anchor=f"{anchor}-{count}" if count else anchor)
 
 
+def blocks(text: str) -> Iterator[Line]:
+    """The same with lines of one paragraph, list or table as one: links and code may go over the end of a line."""
+    together: list[Line] = []
+
+    def joined() -> Iterator[Line]:
+        if together:
+            yield Line(together[0].number, "\n".join(line.text for line in together))
+            together.clear()
+
+    for line in lines(text):
+        if line.depth or line.is_code or not line.text.strip():
+            yield from joined()
+            yield line
+        else:
+            together.append(line)
+    yield from joined()
+
+
 def anchors(text: str) -> set[str]:
     """All anchors of a page."""
     return {line.anchor for line in lines(text) if line.depth}
