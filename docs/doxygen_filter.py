@@ -15,7 +15,7 @@ import markdown_text
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Pages that are generated from other sources, by what a text may call these.
-GENERATED = (("proto/", "page_proto"), ("client/python/", "page_python"))
+GENERATED = (("proto/", "page_protocol_reference"), ("client/python/", "page_python_reference"))
 SECTION = re.compile(r"^\s*/\* -{4,} .* -{4,} \*/$")
 
 
@@ -97,8 +97,10 @@ def markdown(text: str, page: pathlib.Path) -> str:
         return f"[{match['words']}](@ref {label})" if label else match["words"]
 
     def code(match: re.Match[str]) -> str:
-        label = target_of(match["code"], page) if "/" in match["code"] and " " not in match["code"] else None
-        return f"[{match['code']}](@ref {label})" if label else match.group()
+        """A page's name becomes a link. An apostrophe would end the code but between two backticks."""
+        text = match["code"]
+        label = target_of(text, page) if "/" in text and " " not in text else None
+        return f"[{text}](@ref {label})" if label else f"``{text}``" if "'" in text else match.group()
 
     def words(block: str) -> str:
         """Outside of code nothing is one of Doxygen's commands or tags."""

@@ -109,7 +109,7 @@ def call_of(name: str, arguments: list[str], result: str) -> str:
 
 
 def split_arguments(text: str) -> list[str]:
-    """At the commas that stand in no bracket and no string."""
+    """At the commas that stand in no bracket and no string. Defaults of annotated arguments get their blanks."""
     parts, depth, quote = [""], 0, ""
     for character in text:
         if quote:
@@ -121,7 +121,7 @@ def split_arguments(text: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += character
-    return [part.strip() for part in parts]
+    return [re.sub(r"^(\w+: [^=]+)=", r"\1 = ", part.strip()) for part in parts if part.strip()]
 
 
 def is_property(function: Definition) -> bool:
