@@ -2,7 +2,7 @@
 
     doxyfile.py OUT     writes docs/Doxyfile.in with its paths filled in; OUT is where pages and HTML go
 
-Pages come in the order in which README.md names them, then the others.
+Pages come in the order in which the end of README.md names them, then the others.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def pages() -> list[pathlib.Path]:
-    """README.md, then all pages that it names, then those that it does not."""
+    """README.md, then all pages that it says to read on in, then those that it does not."""
     readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
+    text = readme.read_text(encoding="utf-8").rpartition("## Read on")[2]
     named = [ROOT / match["target"].partition("#")[0] for match in markdown_text.LINK.finditer(text)]
     named += [ROOT / match["code"] for match in markdown_text.CODE.finditer(text) if match["code"].endswith(".md")]
     every = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"]

@@ -58,16 +58,17 @@ def header(text: str) -> str:
     end = 0
     for number, (begin, behind) in enumerate(comments(text)):
         comment = text[begin:behind]
+        code = text[begin - column(text, begin):begin].strip()
         parts.append(text[end:begin])
         end = behind
-        if is_own(comment) or SECTION.match(comment) or "clang-format" in comment:
+        if is_own(comment) or SECTION.match(comment) or "clang-format" in comment or code.startswith(("}", "#")):
             parts.append(comment)
             continue
         if comment.startswith("/*"):
             words = re.sub(r"(?m)^[ \t]*\* ?", "", comment[2:-2])
         else:
             words = re.sub(r"(?m)^[ \t]*// ?", "", comment)
-        mark = "<" if text[begin - column(text, begin):begin].strip() else ""
+        mark = "<" if code else ""
         parts.append(f"/**{mark} {'' if number else '@file' + chr(10)}{escaped(words)} */")
     return "".join(parts) + text[end:]
 

@@ -137,12 +137,13 @@ def page(files: list[pathlib.Path]) -> str:
 
 def section(name: str, element: Element) -> list[str]:
     """A heading, the comment, and a table of what is in it."""
-    rows = [[f"`{member.type}`", f"`{member.name}`", member.number, cell(member.comment)] for member in flat(element)]
-    titles = {"service": ["takes and gives", "call", "", ""], "enum": ["", "value", "number", ""]}.get(
-        element.kind, ["type", "field", "number", ""])
-    used = [i for i, title in enumerate(titles) if title or i == 3]
-    table = ["| " + " | ".join(row[i] for i in used) + " |" for row in [titles, ["---"] * 4, *rows]] if rows else []
-    return [f"### {element.kind} {name}", "", element.comment, "", *table, ""]
+    titles = {"service": "| call | takes and gives | |", "enum": "| value | number | |"}.get(
+        element.kind, "| field | type | number | |")
+    rows = [titles, re.sub(r"[^|]+", "---", titles)]
+    for member in flat(element):
+        cells = [f"`{member.name}`", f"`{member.type}`" if member.type else "", member.number]
+        rows.append(f"| {' | '.join(one for one in cells if one)} | {member.comment.replace('|', chr(92) + '|')} |")
+    return [f"### {element.kind} {name}", "", element.comment, "", *(rows if rows[2:] else []), ""]
 
 
 def flat(element: Element) -> Iterator[Element]:
@@ -153,11 +154,6 @@ def flat(element: Element) -> Iterator[Element]:
                 yield dataclasses.replace(one, comment=f"One of `{member.name}`. {one.comment}")
         elif member.kind in ("field", "value", "rpc"):
             yield member
-
-
-def cell(text: str) -> str:
-    """As a cell of a table."""
-    return text.replace("|", "\\|")
 
 
 def main() -> None:
