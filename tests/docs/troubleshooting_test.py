@@ -111,7 +111,7 @@ class Troubleshooting(unittest.TestCase):
         self.assertGreater(len(warnings), 10)
         for words in sorted(warnings):
             with self.subTest(words=words):
-                self.assertIn(words, texts)
+                self.assertTrue(words in texts, "there is no entry for this")
 
 
 if __name__ == "__main__":
