@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+// jitc for C++.
 namespace jitc {
 
 // Owns a table of communicator functions until a Context takes it over. Made by jitc::mpi::communicator.

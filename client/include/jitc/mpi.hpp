@@ -15,6 +15,7 @@
 #include <string>
 
 namespace jitc {
+// jitc over an MPI_Comm.
 namespace mpi {
 
 namespace detail {
