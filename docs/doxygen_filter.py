@@ -25,6 +25,23 @@ def escaped(comment: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([\\@<>#%])", r"\\\1", part) for part in parts)
 
 
+def with_examples(comment: str) -> str:
+    """A comment's words, with the lines that are indented, and continue no list, as code."""
+    parts: list[str] = []
+    is_list = is_code = False
+    for line in comment.strip().split("\n"):
+        is_indented = line.startswith("  ")
+        if line.strip() and not is_indented:
+            is_list = line.startswith("- ")
+        if is_indented and not is_list and not is_code:
+            parts.append("~~~{.c}")
+        elif is_code and line.strip() and not is_indented:
+            parts.append("~~~")
+        is_code = is_indented and not is_list or is_code and not line.strip()
+        parts.append(line if is_code else escaped(line))
+    return "\n".join([*parts, "~~~"] if is_code else parts)
+
+
 def is_own(comment: str) -> bool:
     """Whether it is one of Doxygen's already: `///`, `/**`."""
     return re.match(r"///|/\*\*(?!/)", comment) is not None
@@ -68,8 +85,11 @@ def header(text: str) -> str:
             words = re.sub(r"(?m)^[ \t]*\* ?", "", comment[2:-2])
         else:
             words = re.sub(r"(?m)^[ \t]*// ?", "", comment)
-        mark = "<" if code else ""
-        parts.append(f"/**{mark} {'' if number else '@file' + chr(10)}{escaped(words)} */")
+        if code:
+            parts.append(f"/**< {escaped(words)} */")
+        else:
+            file = "" if number else "@file\n"
+            parts.append(f"/**\n{file}{with_examples(words)}\n*/")
     return "".join(parts) + text[end:]
 
 

@@ -158,7 +158,8 @@ def flat(element: Element) -> Iterator[Element]:
 
 def main() -> None:
     files = [pathlib.Path(name) for name in sys.argv[1:]]
-    missing = [f"{file}: {one} has no comment" for file in files for one in undocumented(file.read_text(encoding="utf-8"))]
+    missing = [f"{file}: {one} has no comment" for file in files
+               for one in undocumented(file.read_text(encoding="utf-8"))]
     if missing:
         sys.exit("\n".join(missing))
     sys.stdout.write(page(files))

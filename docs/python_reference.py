@@ -170,8 +170,8 @@ def entry(name: str, one: Definition, depth: int) -> list[str]:
     lines = [f"{'#' * depth} {name}", ""]
     if isinstance(one, ast.ClassDef):
         bases = ", ".join(ast.unparse(base) for base in one.bases)
-        init = next((member for member in one.body if isinstance(member, ast.FunctionDef) and member.name == "__init__"),
-                    None)
+        init = next((member for member in one.body
+                     if isinstance(member, ast.FunctionDef) and member.name == "__init__"), None)
         fields = [ast.unparse(member) for member in one.body if isinstance(member, ast.AnnAssign)]
         call = (signature(init, name, True).removesuffix(" -> None") if init else
                 call_of(name, fields, "") if fields else f"{name}({bases})" if bases else name)

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md says what the product prints: its texts are in the sources, and no kind of error is left out."""
+"""docs/troubleshooting.md says what the product prints: its texts are in the sources, no kind of error is left out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def entries() -> list[Entry]:
 def is_printed(text: str, literals: list[str]) -> bool:
     """Whether the literals of one file can make the text, whose … is anything: what the system says stands behind a
     colon that the sources do not write."""
-    return all(covered(part.strip().removesuffix(":"), literals) for part in text.split("…") if re.search(r"\w", part))
+    parts = (part.strip().removesuffix(":") for part in text.split("…") if re.search(r"\w", part))
+    return all(covered(part, literals) for part in parts)
 
 
 def covered(words: str, literals: list[str], parts: int = MOST_PARTS) -> bool:
@@ -90,12 +91,13 @@ class Troubleshooting(unittest.TestCase):
 
     def test_each_kind_has_its_section_and_row(self) -> None:
         page = PAGE.read_text(encoding="utf-8")
-        python = (ROOT / "client" / "python" / "jitc" / "errors.py").read_text(encoding="utf-8")
-        classes = {kind: name for name, kind in re.findall(r'^class (\w+)\(Error\):.*?kind = "(\w+)"', python, re.M | re.S)}
-        enumerators = re.findall(r"^  (JITC_\w+) = \d+", (ROOT / "client/include/jitc/jitc.h").read_text(encoding="utf-8"),
-                                 re.M)
+        python = (ROOT / "client/python/jitc/errors.py").read_text(encoding="utf-8")
+        header = (ROOT / "client/include/jitc/jitc.h").read_text(encoding="utf-8")
+        classes = {kind: name for name, kind in
+                   re.findall(r'^class (\w+)\(Error\):.*?kind = "(\w+)"', python, re.M | re.S)}
+        enumerators = re.findall(r"^  (JITC_\w+) = \d+", header, re.M)
         sections = [line.title for line in markdown_text.lines(page) if line.depth == 2]
-        declared = re.findall(r"^  k\w+", (ROOT / "common" / "error.h").read_text(encoding="utf-8").split("};")[0], re.M)
+        declared = re.findall(r"^  k\w+", (ROOT / "common/error.h").read_text(encoding="utf-8").split("};")[0], re.M)
         self.assertEqual(len(kinds()), len(declared))
         for kind, code in kinds().items():
             with self.subTest(kind=kind):
