@@ -46,6 +46,7 @@ std::unexpected<Error> corrupt(std::string message) {
 template <class M, class Visit>
 void visit_fields(M& manifest, Visit visit) {
   visit("key", manifest.key);
+  visit("kind", manifest.kind);
   visit("request", manifest.request);
   visit("name", manifest.name);
   visit("origin_digest", manifest.origin_digest);
@@ -77,6 +78,10 @@ void visit_fields(M& manifest, Visit visit) {
   visit("attempts", manifest.attempts);
   visit("checked", manifest.checked);
   visit("log", manifest.log);
+  visit("exit_status", manifest.exit_status);
+  visit("output_bytes", manifest.output_bytes);
+  visit("stdout_bytes", manifest.stdout_bytes);
+  visit("stderr_bytes", manifest.stderr_bytes);
   visit("created", manifest.created);
 }
 
@@ -205,7 +210,7 @@ Result<ArtifactView> verify_artifact(std::string_view bytes) {
   view.digest = digest_at(footer, kDigestOffset);
   if (sha256(bytes.substr(0, bytes.size() - 32)) != view.digest) return corrupt("its digest does not match its bytes");
   view.elf = bytes.substr(0, place->offset);
-  if (!view.elf.starts_with(kElfMagic)) return corrupt("it holds no ELF image");
+  if ((view.isa_needed & kNotAModule) == 0 && !view.elf.starts_with(kElfMagic)) return corrupt("it holds no ELF image");
   view.manifest = bytes.substr(place->offset, place->size);
   return view;
 }

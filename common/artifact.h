@@ -43,6 +43,7 @@ struct HeaderDigest {
 // What a file does not say, or says in another type, keeps its default: readers take manifests of every version.
 struct Manifest {
   std::string key;                      // 64 hex digits
+  std::string kind;                     // "command": what a compiler's command left (docs/cc.md); empty: a module
   std::string request;                  // request digest, 64 hex digits
   std::string name;                     // the first caller's name for it
   std::string origin_digest;            // text_digest() of the text that the request digest is over, 64 hex digits
@@ -72,6 +73,8 @@ struct Manifest {
   std::uint32_t attempts = 1;
   bool checked = false;  // it was called and compared before it was published (docs/canary.md)
   std::string log;
+  std::uint32_t exit_status = 0;                                       // of a command
+  std::uint64_t output_bytes = 0, stdout_bytes = 0, stderr_bytes = 0;  // the parts of its image, in this order
   std::string created;  // ISO 8601, UTC; for people only, decides nothing
 };
 std::string to_json(const Manifest& manifest);

@@ -16,6 +16,10 @@ namespace jitc::common {
 
 using IsaMask = std::uint64_t;
 
+// A bit that no CPU has: what a compiler's command left (common/command.h) is kept as an artifact, and is no module
+// that a solver may load, whatever it looks like.
+inline constexpr IsaMask kNotAModule = IsaMask{1} << 63;
+
 // x86-64, x86-64-v2, x86-64-v3, x86-64-v4; elsewhere one level named after the machine.
 std::span<const std::string_view> isa_levels();
 // This CPU's mask. JITC_TEST_ISA_MASK lowers it (never raises it), so that tests can play an older CPU.

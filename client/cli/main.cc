@@ -4,6 +4,8 @@
 #include <iostream>
 #include <string>
 
+#include "client/cli/cc.h"
+#include "client/cli/cc_compiler.h"
 #include "client/cli/context.h"
 #include "common/identity.h"
 
@@ -12,7 +14,13 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kBug = 70;
 
+// The words behind `jitc cc` are a compiler's. So are all those of a link: jitc-cc, or one with a compiler's name.
 int run(int argc, char** argv) {
+  const std::string called = argc > 0 ? std::string(argv[0]) : std::string();
+  const std::string link = called.substr(called.rfind('/') + 1);
+  if (link == "jitc-cc") return jitc::cli::run_cc({}, {argv + 1, argv + argc});
+  if (jitc::cli::is_compiler_name(link)) return jitc::cli::run_cc(link, {argv + 1, argv + argc});
+  if (argc > 1 && std::string(argv[1]) == "cc") return jitc::cli::run_cc({}, {argv + 2, argv + argc});
   CLI::App app("Compiles C sources once per node and keeps what it compiled.", "jitc");
   app.set_version_flag("--version", std::string("jitc ") + jitc::common::build_version());
   app.require_subcommand(1);
@@ -22,6 +30,7 @@ int run(int argc, char** argv) {
   jitc::cli::Action action;
   jitc::cli::add_submit(app, action);
   jitc::cli::add_lower(app, action);
+  app.add_subcommand("cc", "Serves a C compiler's command line: CC=\"jitc cc\" (all its words are the compiler's)");
   jitc::cli::add_share(app, action);
   jitc::cli::add_warm(app, action);
   jitc::cli::add_status(app, action);

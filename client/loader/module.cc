@@ -37,6 +37,8 @@ Result<common::ArtifactView> verify(std::string_view bytes, const common::Digest
   if (!view) return view;
   if (key && view->key != *key)
     return common::fail(ErrorKind::kCorrupt, "the artifact is of another key", view->key.hex());
+  if (view->isa_needed & common::kNotAModule)
+    return common::fail(ErrorKind::kRefused, "this is what a compiler's command left, not a module", view->key.hex());
   if (view->isa_needed & ~host_isa)
     return common::fail(
         ErrorKind::kRefused,

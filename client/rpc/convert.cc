@@ -142,6 +142,31 @@ v1::CompileRequest to_message(const common::Request& request, bool want_bytes) {
   return message;
 }
 
+v1::CompileRequest to_message(const common::Command& command, const std::string& name, bool want_bytes) {
+  v1::CompileRequest message;
+  message.set_name(common::valid_utf8(name));
+  message.set_want_bytes(want_bytes);
+  v1::Command& wire = *message.mutable_command();
+  wire.set_compiler(command.compiler);
+  for (const auto& word : command.argv) wire.add_argv(word);
+  for (const auto& entry : command.environment) wire.add_environment(entry);
+  wire.set_directory(command.directory);
+  wire.set_by_caller(command.by_caller);
+  wire.set_digest(command.digest.bytes.data(), command.digest.bytes.size());
+  wire.set_for_this_cpu(command.for_this_cpu);
+  wire.set_with_messages(command.with_messages);
+  for (const auto& input : command.inputs) {
+    auto& added = *wire.add_inputs();
+    added.set_path(input.path);
+    added.set_seen(input.seen);
+  }
+  wire.set_text_bytes(command.scan.bytes);
+  wire.set_calls(command.scan.calls);
+  wire.set_largest_function(command.scan.largest_function);
+  wire.set_nesting(command.scan.nesting);
+  return message;
+}
+
 common::Error to_error(const v1::Failure& failure) {
   common::Error error;
   error.kind = kind_of(failure.kind());

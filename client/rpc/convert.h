@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/rpc/daemon.h"
+#include "common/command.h"
 #include "common/error.h"
 #include "common/request.h"
 #include "jitc/v1/compiler.pb.h"
@@ -19,6 +20,7 @@ inline constexpr std::uint32_t kNewestProtocol = 1;
 
 v1::HelloRequest hello_message();
 v1::CompileRequest to_message(const common::Request& request, bool want_bytes);
+v1::CompileRequest to_message(const common::Command& command, const std::string& name, bool want_bytes);
 
 common::Error to_error(const v1::Failure& failure);
 // A status that gRPC itself made. kUnreachable means that the daemon went away.

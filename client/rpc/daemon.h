@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/command.h"
 #include "common/error.h"
 #include "common/request.h"
 
@@ -50,6 +51,8 @@ class Daemon {
     // Nobody serves the socket: starts a daemon, or says that there is none (false). Empty: a daemon that took the
     // request on and went away is waited for, as long as silence is allowed.
     std::function<bool()> start;
+    // Of a command by_caller: its turn has come, and lasts until this returns. The call ends with kCancelled then.
+    std::function<void()> admitted;
   };
   struct Options {
     bool want_bytes = true;
@@ -73,6 +76,9 @@ class Daemon {
   virtual common::Result<std::string> query(std::string_view what, const Limits& limits) = 0;
   virtual common::Result<void> cancel(std::uint64_t flight, const Limits& limits) = 0;
   virtual common::Result<void> drain(const Limits& limits) = 0;
+  // As compile(), for a compiler's command line. `name` is for people.
+  virtual void run(const common::Command& command, const std::string& name, const Options& options,
+                   const Events& events) = 0;
 };
 
 // What libjitc and libjitc-rpc.so must have in common, since they share the layouts of C++ types: the project's version
@@ -81,8 +87,9 @@ constexpr std::uint32_t interface_version(std::string_view project_version) {
   std::uint32_t hash = 2166136261;  // FNV-1a
   const auto mix = [&hash](std::uint32_t value) { hash = (hash ^ value) * 16777619; };
   for (const char c : project_version) mix(static_cast<unsigned char>(c));
-  for (const std::size_t size : {sizeof(common::Request), sizeof(common::Error), sizeof(Daemon::Options),
-                                 sizeof(Daemon::Events), sizeof(Reply), sizeof(Progress), sizeof(std::string)})
+  for (const std::size_t size :
+       {sizeof(common::Request), sizeof(common::Error), sizeof(Daemon::Options), sizeof(Daemon::Events),
+        sizeof(common::Command), sizeof(Reply), sizeof(Progress), sizeof(std::string)})
     mix(static_cast<std::uint32_t>(size));
   return hash;
 }

@@ -166,8 +166,8 @@ Result<Reply> DaemonClient::unary(Wait& wait, Start start) {
   return on_connection(wait, [&](Connection& open) { return ask<Reply>(*open.stub, wait, start, socket_path_); });
 }
 
-Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v1::CompileRequest& message,
-                                                       Wait& wait) const {
+Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v1::CompileRequest& message, Wait& wait,
+                                                       const Events& events) const {
   const auto with_socket = [&](common::Error error) {
     error.thing = socket_path_;
     return std::unexpected(std::move(error));
@@ -183,6 +183,10 @@ Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v
     ok = wait.next(call);
     if (!ok || !*ok) break;
     note(event, wait.state());
+    if (event.has_started() && message.command().by_caller()) {
+      if (events.admitted) events.admitted();
+      return wait.end(call, {.kind = ErrorKind::kCancelled, .message = "its turn is over"});
+    }
     if (event.has_chunk()) outcome.bytes.append(event.chunk());
   }
   if (!ok) return with_socket(std::move(ok.error()));
@@ -204,14 +208,15 @@ Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v
 }
 
 Result<DaemonClient::Outcome> DaemonClient::compile_anywhere(const v1::CompileRequest& message, Wait& wait,
-                                                             Recovery recovery) {
+                                                             const Options& options, const Events& events) {
+  Recovery recovery(socket_path_, options, events, wait);
   for (;;) {
     const auto open = connection(wait);
     if (!open) {
       if (auto found = recovery.after_connect(open.error()); !found) return std::unexpected(std::move(found.error()));
       continue;
     }
-    auto result = compile_on(*open->connection, message, wait);
+    auto result = compile_on(*open->connection, message, wait, events);
     if (result) return result;
     auto again = recovery.after_call(std::move(result.error()), open->is_new);
     if (!again) return std::unexpected(std::move(again.error()));
@@ -240,10 +245,20 @@ Result<void> DaemonClient::check_bytes(const Outcome& outcome, bool want_bytes) 
 }
 
 void DaemonClient::compile(const common::Request& request, const Options& options, const Events& events) {
+  answer([&] { return to_message(request, options.want_bytes); }, options, events);
+}
+
+void DaemonClient::run(const common::Command& command, const std::string& name, const Options& options,
+                       const Events& events) {
+  answer([&] { return to_message(command, name, options.want_bytes); }, options, events);
+}
+
+void DaemonClient::answer(const std::function<v1::CompileRequest()>& make, const Options& options,
+                          const Events& events) {
   const auto outcome = guarded([&]() -> Result<Outcome> {
-    const auto message = to_message(request, options.want_bytes);
+    const auto message = make();
     Wait wait(options.silence_seconds, options.total_seconds, events.progress);
-    auto result = compile_anywhere(message, wait, Recovery(socket_path_, options, events, wait));
+    auto result = compile_anywhere(message, wait, options, events);
     if (!result) return result;
     if (auto checked = check_bytes(*result, options.want_bytes); !checked) return std::unexpected(checked.error());
     return result;

@@ -1,6 +1,7 @@
 // The daemon, over gRPC. Many threads may call one object at once; each drives its own call.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,8 @@ class DaemonClient final : public Daemon {
   common::Result<std::string> query(std::string_view what, const Limits& limits) override;
   common::Result<void> cancel(std::uint64_t flight, const Limits& limits) override;
   common::Result<void> drain(const Limits& limits) override;
+  void run(const common::Command& command, const std::string& name, const Options& options,
+           const Events& events) override;
 
  private:
   struct Connection;
@@ -41,9 +44,12 @@ class DaemonClient final : public Daemon {
   template <class Reply, class Start>
   common::Result<Reply> unary(Wait& wait, Start start);
 
-  common::Result<Outcome> compile_on(Connection& connection, const v1::CompileRequest& message, Wait& wait) const;
+  common::Result<Outcome> compile_on(Connection& connection, const v1::CompileRequest& message, Wait& wait,
+                                     const Events& events) const;
   // On one connection after the other, as long as Recovery says so.
-  common::Result<Outcome> compile_anywhere(const v1::CompileRequest& message, Wait& wait, Recovery recovery);
+  common::Result<Outcome> compile_anywhere(const v1::CompileRequest& message, Wait& wait, const Options& options,
+                                           const Events& events);
+  void answer(const std::function<v1::CompileRequest()>& make, const Options& options, const Events& events);
   common::Result<void> check_bytes(const Outcome& outcome, bool want_bytes) const;
 
   const std::string socket_path_;

@@ -45,6 +45,8 @@ class Wait {
   void heard() { patience_.heard(Patience::Clock::now()); }
   // Due progress, limits.
   common::Result<void> look();
+  // Gives up the call; the error is the caller's.
+  std::unexpected<common::Error> end(const std::shared_ptr<Call>& call, common::Error error);
   // Time left until the next look, in seconds.
   double until_look() const;
 
@@ -52,8 +54,6 @@ class Wait {
   Progress& state() { return state_; }
 
  private:
-  std::unexpected<common::Error> end(const std::shared_ptr<Call>& call, common::Error error);
-
   std::unique_ptr<grpc::CompletionQueue> queue_ = std::make_unique<grpc::CompletionQueue>();
   Patience patience_;
   const ProgressCallback& progress_;

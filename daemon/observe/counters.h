@@ -10,7 +10,15 @@
 
 namespace jitc::observe {
 
+// Of `jitc cc`.
+struct CommandCounters {
+  std::uint64_t requests = 0;  // commands that were understood
+  std::uint64_t hits = 0;      // of these, answered from the store
+  std::uint64_t passed = 0;    // others, whose compiler ran in its caller
+};
+
 struct DaemonCounters {
+  CommandCounters commands;
   std::uint64_t direct_hits = 0;  // that clients served themselves and told of
   std::uint64_t lookups = 0;      // by key
   std::uint64_t lookup_hits = 0;

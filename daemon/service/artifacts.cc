@@ -22,6 +22,14 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   const common::Request& request = prepared.request;
   common::Manifest manifest;
   manifest.key = resolved.key.hex();
+  if (prepared.command) {
+    manifest.kind = "command";
+    manifest.exit_status = static_cast<std::uint32_t>(compiled.exit_status);
+    manifest.output_bytes = compiled.output_bytes;
+    manifest.stdout_bytes = compiled.stdout_bytes;
+    manifest.stderr_bytes = compiled.stderr_bytes;
+    manifest.code_bytes = prepared.scan.bytes;
+  }
   manifest.request = resolved.request.hex();
   manifest.name = request.name;
   manifest.origin_digest = common::text_digest(request.origin).hex();
@@ -56,6 +64,12 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   manifest.log = compiled.log;
   manifest.created = common::utc_text(std::time(nullptr));
   return manifest;
+}
+
+// A command's failure is its own; and so are words that name files as this caller does.
+bool is_worth_keeping(const common::Command& command, const WorkerFinished& compiled) {
+  const bool quiet = compiled.stdout_bytes + compiled.stderr_bytes == 0;
+  return compiled.exit_status == 0 && compiled.output_bytes > 0 && (quiet || command.with_messages);
 }
 
 // The bytes leave `artifact`, whose views end with that.
@@ -129,6 +143,8 @@ std::shared_ptr<const Product> Artifacts::publish(const Prepared& prepared, cons
   product->degraded = !facts.degraded.empty();
   if (product->degraded) {  // the key names the flags that were asked for
     warn("not kept in the store: " + facts.degraded, *product);
+  } else if (prepared.command && !is_worth_keeping(*prepared.command, compiled)) {
+    // Answered, to those who wait for it now.
   } else if (facts.outdated) {
     warn("not kept in the store: the compiler or a header changed while it was compiled", *product);
   } else {

@@ -29,7 +29,9 @@ class CompileCall final : public grpc::ServerWriteReactor<v1::CompileEvent>,
     client_ = std::move(client);
     request_.Swap(&request);
     asio::post(services_.state, [self = self_] { self->services_.calls_changed(+1); });
-    if (needs_reading()) {
+    if (request_.has_command()) {
+      asio::post(services_.command_io, [self = self_] { self->prepare_command(); });
+    } else if (needs_reading()) {
       asio::post(services_.state, [self = self_] { self->await_reading(); });
     } else {
       prepare_later();
@@ -131,8 +133,23 @@ class CompileCall final : public grpc::ServerWriteReactor<v1::CompileEvent>,
     auto prepared = service::prepare(std::move(request_), services_.policy, *identity);
     if (!prepared) return finished(std::unexpected(std::move(prepared.error())));
     prepared->identity = identity;
-    want_bytes_ = prepared->want_bytes;
-    auto shared = std::make_shared<const Prepared>(std::move(*prepared));
+    submit(std::move(*prepared));
+  }
+  void prepare_command() {
+    auto command = command_of(request_.command(), services_.policy.max_source_bytes);
+    if (!command) return finished(std::unexpected(std::move(command.error())));
+    std::string compiler;
+    if (!command->by_caller) {
+      auto known = services_.command_compilers.identity(*command);
+      if (!known) return finished(std::unexpected(std::move(known.error())));
+      compiler = std::move(*known);
+    }
+    submit(service::prepare(std::move(*command), request_, services_.identity.get(), compiler));
+    request_.Clear();
+  }
+  void submit(Prepared prepared) {
+    want_bytes_ = prepared.want_bytes;
+    auto shared = std::make_shared<const Prepared>(std::move(prepared));
     const std::string turn = shared->request.job.empty() ? client_ : shared->request.job;
     asio::post(services_.state, [self = shared_from_this(), shared = std::move(shared), turn] {
       self->services_.active();

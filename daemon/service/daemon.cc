@@ -76,6 +76,7 @@ common::Result<void> Daemon::start() {
   if (!worker) return ended_early_.empty() ? std::unexpected(worker.error()) : ended_early();
   embedded_ = std::move(*worker);
   if (auto enough = check_thread_limit(); !enough) return enough;
+  command_io_.emplace(1);
   io_.emplace(io_threads(measure({}).slots));
   if (auto read = read_include_roots(); !read) return read;
   if (auto opened = open_store(); !opened) return opened;
@@ -176,6 +177,13 @@ bool Daemon::is_current(const Prepared& prepared) const {
 }
 
 void Daemon::confirm(const std::shared_ptr<const Prepared>& prepared, std::function<void(bool)> then) {
+  if (prepared->command) {
+    asio::post(*command_io_, [this, prepared, then = std::move(then)] {
+      const bool is = command_compilers_.is_current(*prepared->command, prepared->resolved.compiler.identity);
+      asio::post(state_, [then, is] { then(is); });
+    });
+    return;
+  }
   if (common::is_self_contained(prepared->request, *prepared->identity)) return then(is_current(*prepared));
   reader_.read({.fresh = steady_clock::now(),
                 .beat = [] {},
@@ -251,6 +259,8 @@ Services Daemon::services() {
                   .identity = identity_,
                   .offered = installation_.offered(),
                   .policy = {options_.settings.bytes("max_source"), options_.settings.list("include_roots")},
+                  .command_compilers = command_compilers_,
+                  .command_io = *command_io_,
                   .read_installation = [this](ReadingWaiter waiter) { reader_.read(std::move(waiter)); },
                   .calls_changed = [this](int change) { calls_changed(change); },
                   .counters = [this] { return counters(); },
@@ -413,6 +423,7 @@ std::map<std::string, std::uint64_t> Daemon::counters() const {
   own.max_compilers = engine_->limits().slots;
   own.peaks_recalled = engine_->recalled();
   own.draining = engine_->draining();
+  own.commands = engine_->commands();
   return observe::collect(engine_->counters(), own);
 }
 
@@ -501,6 +512,7 @@ void Daemon::shut_down(const std::string& why) {
 void Daemon::join() {
   reader_.join();
   if (io_) io_->join();
+  if (command_io_) command_io_->join();
   if (engine_) engine_->join();
   if (artifacts_) artifacts_->end_care();
   if (capsules_io_) capsules_io_->join();

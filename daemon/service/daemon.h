@@ -91,6 +91,8 @@ class Daemon {
   std::optional<asio::thread_pool> io_;  // its threads start after the worker did
   std::optional<Capsules> capsules_;
   std::optional<asio::thread_pool> capsules_io_;  // of its own: the store may hang, and its disk is another
+  CommandCompilers command_compilers_;
+  std::optional<asio::thread_pool> command_io_;
   std::unique_ptr<Artifacts> artifacts_;
   std::mutex describing_;  // guards the next two and the identity file; never held for long
   WorkerIdentity embedded_;

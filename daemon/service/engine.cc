@@ -50,6 +50,7 @@ schedule::WaiterId Engine::submit(std::shared_ptr<Waiter> waiter, std::shared_pt
     return id;
   }
   const auto submission = submission_of(*prepared, client);
+  if (prepared->command) ++(prepared->command->by_caller ? commands_.passed : commands_.requests);
   auto actions = scheduler_.submit(Clock::now(), id, submission);
   const FlightId flight = scheduler_.flight_of(id);
   trace_submission(submission, flight);
@@ -75,10 +76,12 @@ schedule::WaiterId Engine::submit(std::shared_ptr<Waiter> waiter, std::shared_pt
 void Engine::leave(WaiterId id) {
   const auto entry = waiters_.find(id);
   if (entry == waiters_.end()) return;  // it was answered meanwhile
-  if (const auto flight = flights_.find(entry->second.flight); flight != flights_.end())
-    flight->second.waiters.erase(id);
+  const FlightId flight = entry->second.flight;
+  const auto left = flights_.find(flight);
+  if (left != flights_.end()) left->second.waiters.erase(id);
   waiters_.erase(entry);
   last_used_ = Clock::now();
+  if (left != flights_.end() && left->second.in_caller) return end_turn(flight);
   carry_out(scheduler_.leave(Clock::now(), id));
 }
 
@@ -184,6 +187,7 @@ void Engine::run(schedule::Answer& action) {
     return waiter->finished(common::fail(ErrorKind::kInternal, "an answer without an artifact", "daemon"));
   }
   const bool hit = action.kind == schedule::Answer::Kind::kHit;
+  if (hit && flight->second.prepared->command) ++commands_.hits;
   waiter->finished(Delivery{flight->second.product, hit, action.merged, std::move(action.rungs)});
 }
 

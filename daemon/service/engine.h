@@ -19,6 +19,7 @@
 
 #include "common/digest.h"
 #include "common/error.h"
+#include "daemon/observe/counters.h"
 #include "daemon/observe/trace.h"
 #include "daemon/schedule/prediction_error.h"
 #include "daemon/schedule/scheduler.h"
@@ -120,6 +121,7 @@ class Engine {
   std::uint64_t budget() const { return budget_; }
   std::uint32_t cpu_seconds() const { return options_.cpu_seconds; }
   const observe::Trace& trace() const { return trace_; }
+  const observe::CommandCounters& commands() const { return commands_; }
   // A hit that no flight was needed for.
   void trace_hit(const common::Digest& key);
 
@@ -137,6 +139,7 @@ class Engine {
     std::unordered_set<WaiterId> waiters;
     std::optional<schedule::Time> at_the_store;  // since when it waits for a look-up or a publish
     std::uint64_t job = 0;                       // of the compile that runs; 0: none
+    bool in_caller = false;                      // its compiler runs in its caller, for as long as this waits
     std::uint32_t attempt = 0;
     bool is_lowered = false;  // its attempt is not at the level of optimisation that was asked for
     std::uint64_t memory_bytes = 0;
@@ -167,6 +170,7 @@ class Engine {
   bool can_start() const { return worker_.up() && jobs_.size() + publishing_ < options_.most_objects; }
   void start_held_back();
   void start_compile(const schedule::Compile& action);
+  void end_turn(FlightId flight);
   void compile_ended(FlightId flight, const schedule::CompileOutcome& outcome);
   bool begins_check(FlightId flight);
   common::Result<common::Fd> object_of(const Flight& flight) const;
@@ -221,6 +225,7 @@ class Engine {
 
   Passed passed_;
   CanaryCounts canaries_;
+  observe::CommandCounters commands_;
   schedule::PredictionError prediction_error_;
   std::size_t recalled_ = 0;
   std::uint64_t budget_ = 0;  // compiles and spares

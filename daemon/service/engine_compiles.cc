@@ -60,7 +60,11 @@ void Engine::start_held_back() {
 void Engine::start_compile(const schedule::Compile& action) {
   Flight& flight = flights_.at(action.flight);
   const Prepared& prepared = *flight.prepared;
-  auto source = common::sealed_memfd("jitc-source", prepared.request.text(), false);
+  if (prepared.command && prepared.command->by_caller) {
+    flight.in_caller = true;
+    return;
+  }
+  auto source = common::sealed_memfd("jitc-source", source_payload(prepared), false);
   if (!source) return fail_later(action.flight, source.error());
   common::Fd headers;
   if (!prepared.request.headers.empty()) {
@@ -78,11 +82,25 @@ void Engine::start_compile(const schedule::Compile& action) {
   keep_spares();
 }
 
+// Of a compiler that ran in its caller, who has gone.
+void Engine::end_turn(FlightId id) {
+  CompileOutcome outcome{};
+  outcome.kind = CompileOutcome::Kind::kDone;
+  Flight& flight = flights_.at(id);
+  flight.in_caller = false;
+  flight.product = std::make_shared<const Product>();  // of which nobody hears
+  compile_ended(id, outcome);
+  carry_out(scheduler_.publish_done(Clock::now(), id));
+}
+
 void Engine::run(schedule::StopCompile& action) {
   claims_.drop(action.flight);
   const auto entry = flights_.find(action.flight);
   if (entry == flights_.end()) return;
   if (entry->second.job != 0) return worker_.send(cancel_command(entry->second.job));
+  if (entry->second.in_caller) {
+    return fail_later(action.flight, {ErrorKind::kCancelled, "cancelled; its compiler is its caller's, and goes on"});
+  }
   // It never reached the worker.
   if (std::erase_if(held_back_, [&](const auto& compile) { return compile.flight == action.flight; }) > 0) {
     fail_later(action.flight, {ErrorKind::kCancelled, "cancelled before it started"});

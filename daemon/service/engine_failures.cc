@@ -28,8 +28,8 @@ bool is_of(const schedule::Action& action, schedule::FlightId flight) {
 std::optional<Failure> Engine::failure_of(FlightId id, const common::Error& error) const {
   const auto entry = flights_.find(id);
   const auto view = scheduler_.view(id);
-  if (!options_.keep_capsule || entry == flights_.end() || !entry->second.wants_capsule || !view ||
-      !leaves_capsule(error.kind))
+  if (!options_.keep_capsule || entry == flights_.end() || !entry->second.wants_capsule ||
+      entry->second.prepared->command || !view || !leaves_capsule(error.kind))
     return std::nullopt;
   Failure failure;
   failure.prepared = entry->second.prepared;

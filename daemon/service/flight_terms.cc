@@ -23,6 +23,15 @@ schedule::Features features_of(const Prepared& prepared) {
   return features;
 }
 
+std::uint64_t bytes_of(const common::Command& command) {
+  std::uint64_t bytes = 0;
+  for (const auto* list : {&command.argv, &command.environment}) {
+    for (const auto& word : *list) bytes += word.size();
+  }
+  for (const auto& input : command.inputs) bytes += input.path.size() + input.seen.size();
+  return bytes;
+}
+
 }  // namespace
 
 schedule::Submission submission_of(const Prepared& prepared, const std::string& client) {
@@ -33,6 +42,7 @@ schedule::Submission submission_of(const Prepared& prepared, const std::string& 
   submission.features = features_of(prepared);
   submission.held_bytes = prepared.request.origin.size() + prepared.request.code.size();
   if (prepared.canary) submission.held_bytes += prepared.canary->size();
+  if (prepared.command) submission.held_bytes += bytes_of(*prepared.command);
   for (const auto& header : prepared.request.headers) submission.held_bytes += header.text.size();
   submission.prefetch = prepared.request.prefetch;
   submission.no_cache = prepared.request.no_cache;

@@ -1,19 +1,15 @@
 #include "daemon/service/installation.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "common/file_digest.h"
-#include "common/utf8.h"
 #include "daemon/observe/log.h"
 #include "daemon/service/children.h"
+#include "daemon/service/compiler_files.h"
 #include "daemon/service/file_tree.h"
 
 namespace jitc::service {
@@ -23,79 +19,13 @@ namespace fs = std::filesystem;
 using common::Digest;
 using common::Hasher;
 
-constexpr const char* kHelpers[] = {"cc1", "as", "ld", "collect2", "lto1"};
-constexpr const char* kParts[] = {"libgcc.a", "liblto_plugin.so"};  // what they link in or load by themselves
-constexpr const char* kCompilersPath =
-    "/usr/local/bin:/usr/bin:/bin";  // as the worker sets it: they find helpers there
-
-bool is_program(const std::string& path) {
-  struct stat status{};
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
-std::string find_on_path(const std::string& name, const std::string& directories) {
-  if (name.find('/') != name.npos) return is_program(name) ? name : std::string();
-  for (std::size_t begin = 0; begin <= directories.size();) {
-    const std::size_t end = std::min(directories.find(':', begin), directories.size());
-    const std::string candidate = directories.substr(begin, end - begin) + "/" + name;
-    // The worker is told of it in a message, whose texts are UTF-8.
-    if (candidate[0] == '/' && common::is_utf8(candidate) && is_program(candidate)) return candidate;
-    begin = end + 1;
-  }
-  return {};
-}
+// What external compiles run, and what these link in or load by themselves.
+constexpr auto kHelpers = std::to_array<const char*>({"cc1", "as", "ld", "collect2", "lto1"});
+constexpr auto kParts = std::to_array<const char*>({"libgcc.a", "liblto_plugin.so"});
 
 std::string find_compiler(const std::string& name) {
   const char* path = std::getenv("PATH");
-  return find_on_path(name, path != nullptr ? path : kCompilersPath);
-}
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  text.erase(0, text.find_first_not_of(' '));
-  return text;
-}
-
-bool is_elf(const std::string& path) {
-  std::array<char, 4> magic{};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) == "\177ELF";
-}
-
-// The shared libraries that a program gets here, as the dynamic loader says: "name => path (address)". A compiler may
-// be a few kilobytes, and all of it in such a library.
-std::vector<std::string> libraries_of(const std::string& program) {
-  std::vector<std::string> libraries;
-  if (!is_elf(program)) return libraries;
-  std::istringstream lines(answer_of({"/usr/bin/env", "LD_TRACE_LOADED_OBJECTS=1", program}));
-  for (std::string line; std::getline(lines, line);) {
-    const auto begin = line.find('/');
-    const auto end = line.rfind(" (0x");
-    if (begin != line.npos && end != line.npos && begin < end) libraries.push_back(line.substr(begin, end - begin));
-  }
-  return libraries;
-}
-
-// The driver, the programs that it runs, and what these are linked with.
-std::vector<std::string> programs_of(const std::string& driver) {
-  std::vector<std::string> programs{driver};
-  for (const char* helper : kHelpers) {
-    const std::string name = trimmed(answer_of({driver, std::string("-print-prog-name=") + helper}));
-    const std::string path = find_on_path(name, kCompilersPath);
-    if (!path.empty()) programs.push_back(path);
-  }
-  std::set<std::string> libraries;
-  std::error_code ignored;  // what is not there is no file
-  for (const auto& program : programs) {
-    const auto own = libraries_of(program);
-    libraries.insert(own.begin(), own.end());
-  }
-  for (const char* part : kParts) {
-    const std::string path = trimmed(answer_of({driver, std::string("-print-file-name=") + part}));
-    if (path.starts_with('/') && fs::is_regular_file(path, ignored)) libraries.insert(path);
-  }
-  programs.insert(programs.end(), libraries.begin(), libraries.end());
-  return programs;
+  return find_program(name, path != nullptr ? path : kCompilersPath);
 }
 
 // "#include <...> search starts here:" of `driver -E -v`.
@@ -107,22 +37,10 @@ std::vector<std::string> system_includes(const std::string& driver) {
   if (begin == text.npos || end == text.npos) return directories;
   for (std::size_t line = text.find('\n', begin) + 1; line < end;) {
     const std::size_t stop = text.find('\n', line);
-    directories.push_back(trimmed(text.substr(line, stop - line)));
+    directories.push_back(without_blanks_around(text.substr(line, stop - line)));
     line = stop + 1;
   }
   return directories;
-}
-
-// Size and time of change of a file: equal between two readings unless somebody takes pains. `inode`: also what only
-// this node knows.
-void add_stat(Hasher& hasher, const std::string& name, const struct stat& status, bool inode) {
-  hasher.text("name", name).number("size", static_cast<std::uint64_t>(status.st_size));
-  hasher.number("seconds", static_cast<std::uint64_t>(status.st_mtim.tv_sec));
-  if (!inode) return;
-  hasher.number("nanoseconds", static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
-  hasher.number("changed", static_cast<std::uint64_t>(status.st_ctim.tv_sec));
-  hasher.number("changed nanoseconds", static_cast<std::uint64_t>(status.st_ctim.tv_nsec));
-  hasher.number("inode", status.st_ino).number("device", status.st_dev);
 }
 
 // False when it could not be seen whole.
@@ -134,13 +52,6 @@ bool add_tree_stats(Hasher& hasher, const std::string& directory, bool inode) {
     hasher.text("target", entry.target);
   }
   return tree.whole;
-}
-
-// False when there is a file that cannot be read although this user may.
-bool add_content(Hasher& hasher, const std::string& name, const std::string& path) {
-  const auto content = common::sha256_of_file(path);
-  hasher.text("name", name).digest("content", content.value_or(Digest{}));
-  return content || access(path.c_str(), R_OK) != 0;
 }
 
 // The system's headers are many: names, sizes and times, which packages give every node alike, stand for contents.
@@ -188,7 +99,8 @@ void Installation::inspect() {
   for (const auto& name : compiler_paths_) {
     const std::string path = find_compiler(name);
     if (!path.empty()) {
-      const auto& one = found.emplace_back(name, path, programs_of(path), system_includes(path));
+      const auto& one = found.emplace_back(name, path, files_of_compiler({path}, kCompilersPath, kHelpers, kParts),
+                                           system_includes(path));
       files_.insert(files_.end(), one.programs.begin(), one.programs.end());
       system_includes_.insert(one.system_includes.begin(), one.system_includes.end());
     } else if (name != "gcc") {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,11 @@ struct RequestPolicy {
 // The whole way from the wire to a request that may be scheduled: sizes, fields, flags, source, keys. Takes the texts.
 common::Result<Prepared> prepare(v1::CompileRequest&& wire, const RequestPolicy& policy,
                                  const common::Identity& identity);
+
+// The same for a command; `compiler` is the identity of its driver, empty for one that runs in its caller.
+common::Result<common::Command> command_of(const v1::Command& wire, std::uint64_t most_bytes);
+Prepared prepare(common::Command command, const v1::CompileRequest& wire,
+                 std::shared_ptr<const common::Identity> identity, const std::string& compiler);
 
 v1::Failure to_wire(const common::Error& error);
 v1::Artifact to_wire(const Delivery& delivery);
@@ -66,6 +72,8 @@ struct StartOrder {
   std::optional<int> level;  // of optimisation, instead of the request's
 };
 v1::WorkerCommand start_command(const Prepared& prepared, const StartOrder& order);
+// What the worker compiles: a source's text, or a command.
+std::string source_payload(const Prepared& prepared);
 // The headers that travel with a request, as the worker reads them; empty when there are none.
 std::string headers_payload(const Prepared& prepared);
 // Of a module against what it must compute.

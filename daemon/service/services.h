@@ -14,6 +14,7 @@
 #include "common/identity.h"
 #include "daemon/service/artifacts.h"
 #include "daemon/service/asio.h"
+#include "daemon/service/command_compilers.h"
 #include "daemon/service/engine.h"
 #include "daemon/service/figures.h"
 #include "daemon/service/installation_reader.h"
@@ -49,6 +50,8 @@ struct Services {
   const IdentityBoard& identity;
   std::vector<common::CompilerIdentity> offered;  // external compilers, read or not
   RequestPolicy policy;
+  CommandCompilers& command_compilers;
+  asio::thread_pool& command_io;  // where these are read: a compiler that hangs keeps nobody else waiting
   // On the state thread:
   std::function<void(ReadingWaiter)> read_installation;  // has what enters keys changed on this node?
   std::function<void(int change)> calls_changed;         // compile calls that are open: one more, one less

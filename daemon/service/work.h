@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "common/artifact.h"
+#include "common/command.h"
 #include "common/digest.h"
 #include "common/error.h"
 #include "common/files.h"
@@ -24,6 +26,7 @@ struct Prepared {
   common::ResolvedRequest resolved;
   std::shared_ptr<const common::Identity> identity;  // that the keys were made with
   common::SourceScan scan;
+  std::optional<common::Command> command;  // what is run instead of a request's compile
   bool want_bytes = false;
   std::shared_ptr<const std::string> canary;  // what the module must compute, as the worker reads it; null: unknown
 };
@@ -82,7 +85,9 @@ struct WorkerFinished {
   std::vector<std::string> flags_used;
   std::vector<std::string> command;  // all but kDone: what was run
   int exit_status = 0, signal = 0;   // how a process of it ended; 0: not so
-  common::Fd object;                 // kDone: the ELF image, a sealed memfd
+  common::Fd object;                 // kDone: the ELF image, or what a command left; a sealed memfd
+  std::uint64_t output_bytes = 0, stdout_bytes = 0,
+                stderr_bytes = 0;  // of a command: the object's parts, in this order
 };
 using WorkerEvent = std::variant<WorkerIdentity, WorkerStarted, WorkerUsage, WorkerFinished>;
 

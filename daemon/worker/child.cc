@@ -14,6 +14,7 @@
 #include "common/flags.h"
 #include "daemon/worker/canary.h"
 #include "daemon/worker/channel.h"
+#include "daemon/worker/command.h"
 #include "daemon/worker/embedded_compiler.h"
 #include "daemon/worker/external_compiler.h"
 #include "daemon/worker/job.h"
@@ -63,10 +64,13 @@ std::optional<Outcome> check_stack(const Job& job) {
 Outcome compile(const v1::WorkerCommand::Start& start, std::vector<Fd> descriptors) {
   auto job = read_job(start, std::move(descriptors));
   if (!job) return failed(Finished::CRASHED, job.error().thing + ": " + job.error().message);
-  if (auto too_deep = check_stack(*job)) return std::move(*too_deep);
+  if (!start.is_command()) {
+    if (auto too_deep = check_stack(*job)) return std::move(*too_deep);
+  }
   // The embedded compiler says by itself that an allocation failed; the kernel's limit is behind that.
   const bool embedded = start.compiler_path().empty();
   limit_compile(embedded || !start.memory_kept_by_kernel() ? start.memory_limit_bytes() : 0, start.cpu_seconds());
+  if (start.is_command()) return run_command(*job);
   return embedded ? compile_embedded(*job, {.last = true}) : compile_external(*job);
 }
 
@@ -132,7 +136,7 @@ std::unexpected<common::Error> cannot_fork(int error_number) {
 
 void tell_command(Finished& finished, const v1::WorkerCommand::Start& start) {
   finished.clear_flags_used();
-  if (!finished.command().empty()) return;
+  if (!finished.command().empty() || start.is_command()) return;
   for (const std::string& word : start.compiler_path().empty() ? embedded_command(start) : external_command(start)) {
     finished.add_command(word);
   }

@@ -1,7 +1,6 @@
 #include "daemon/worker/external_compiler.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -24,7 +23,7 @@
 #include "daemon/worker/file_view.h"
 #include "daemon/worker/limits.h"
 #include "daemon/worker/preprocessed_text.h"
-#include "daemon/worker/process_tree.h"
+#include "daemon/worker/program.h"
 
 namespace jitc::worker {
 namespace {
@@ -34,7 +33,6 @@ using common::Result;
 
 constexpr const char* kOutput = "out.so";
 constexpr const char* kPreprocessed = "source.i";
-constexpr int kExecFailed = 127;
 // The private directory under a name that is the same for every compile: compilers believe PWD when it is where they
 // are, and write it into debug information.
 constexpr const char* kHere = "/proc/self/cwd";
@@ -121,77 +119,21 @@ std::vector<std::string> environment_of(const v1::WorkerCommand::Start& start, c
   return entries;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Of each process, beside those that the tree has as a whole.
-struct Limits {
-  std::uint64_t memory_bytes = 0;
-  std::uint32_t cpu_seconds = 0;
-};
-Limits limits_of(const v1::WorkerCommand::Start& start) {
-  Limits limits{.cpu_seconds = start.cpu_seconds()};
-  if (!start.memory_kept_by_kernel()) limits.memory_bytes = start.memory_limit_bytes();
-  return limits;
-}
-
-struct Ended {
-  int status = 0;
-  int exec_error = 0;  // not 0: the compiler could not be started
-};
-
-// vfork: the child shares this process's memory until it executes, so nothing is copied; it makes system calls only.
-Ended run(const v1::WorkerCommand::Start& start, Step step, const std::string& directory, const Fd& log) {
-  std::vector<std::string> command = command_of(start, step);
-  std::vector<std::string> environment = environment_of(start, directory);
-  const std::vector<char*> words = pointers_to(command);
-  const std::vector<char*> entries = pointers_to(environment);
-  const Limits limits = limits_of(start);
-  volatile int exec_error = 0;
-  const pid_t pid = vfork();
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int signal = 1; signal < NSIG; ++signal) std::signal(signal, SIG_DFL);
-    limit_external(limits.memory_bytes, limits.cpu_seconds);
-    dup2(log.get(), STDOUT_FILENO);
-    dup2(log.get(), STDERR_FILENO);
-    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-    execve(words[0], words.data(), entries.data());
-    exec_error = errno;
-    _exit(kExecFailed);
-  }
-  Ended ended;
-  if (pid < 0) {
-    ended.exec_error = errno;
-    return ended;
-  }
-  while (waitpid(pid, &ended.status, 0) < 0 && errno == EINTR) {
-  }
-  ended.exec_error = exec_error;
-  return ended;
-}
-
-// Ends what the compiler left behind and reaps it: this process is the reaper of the whole tree.
-void end_leftovers() {
-  end_descendants(getpid());
-  while (waitpid(-1, nullptr, WNOHANG) > 0) {
-  }
-}
-
 struct Ran {
   Step step = Step::kCompile;
-  Ended ended;
+  ProgramEnd ended;
   std::string log;
 };
 Result<Ran> run_step(const v1::WorkerCommand::Start& start, Step step) {
   const Fd log(memfd_create("compiler-log", MFD_CLOEXEC));
   if (!log) return common::fail_errno(common::ErrorKind::kInternal, errno, "cannot be made", "compiler's log");
   Ran ran{.step = step, .ended = {}, .log = {}};
-  ran.ended = run(start, step, std::filesystem::current_path(), log);
+  ran.ended = run_program({.path = start.compiler_path(),
+                           .words = command_of(start, step),
+                           .environment = environment_of(start, std::filesystem::current_path()),
+                           .limits = limits_of(start),
+                           .out = log.get(),
+                           .err = log.get()});
   end_leftovers();
   ran.log = common::read_all(log.get(), "compiler's log").value_or("");
   return ran;
@@ -261,7 +203,7 @@ Outcome failure_of(const v1::WorkerCommand::Start& start, int exit_status, const
 
 // Nothing when the step ended well.
 std::optional<Outcome> reason_of(const v1::WorkerCommand::Start& start, const Ran& ran) {
-  const Ended& ended = ran.ended;
+  const ProgramEnd& ended = ran.ended;
   if (ended.exec_error == EAGAIN) {
     return failed(Finished::CRASHED, start.compiler_path() +
                                          " cannot be started: the limit of processes is reached "

@@ -29,6 +29,12 @@ std::string log_of(const Child& child) {
   return text.size() > kMaxLogBytes ? text.substr(text.size() - kMaxLogBytes) : text;
 }
 
+// A command's driver tells by its exit code of a program that was killed under it.
+Finished::Outcome told(const Finished& finished) {
+  const bool is_command_that_failed = finished.outcome() == Finished::DONE && finished.exit_status() != 0;
+  return is_command_that_failed ? Finished::CRASHED : finished.outcome();
+}
+
 }  // namespace
 
 // ---- spares --------------------------------------------------------------------------------------------------------
@@ -111,7 +117,7 @@ Result<void> Worker::take_report(Member& member, bool& closed) {
   if (!report.has_finished() || !member.running || member.running->ending != Ending::kNone) return {};
   Fd elf = datagram->descriptors.empty() ? Fd() : std::move(datagram->descriptors.front());
   note_end(member);
-  if (explains(member.running->breach, report.finished().outcome())) {
+  if (explains(member.running->breach, told(report.finished()))) {
     Outcome breached = outcome_of(*member.running->breach);
     breached.finished.set_log(report.finished().log());
     *breached.finished.mutable_command() = report.finished().command();
