@@ -46,7 +46,6 @@ std::unexpected<Error> corrupt(std::string message) {
 template <class M, class Visit>
 void visit_fields(M& manifest, Visit visit) {
   visit("key", manifest.key);
-  visit("kind", manifest.kind);
   visit("request", manifest.request);
   visit("name", manifest.name);
   visit("origin_digest", manifest.origin_digest);
@@ -78,11 +77,17 @@ void visit_fields(M& manifest, Visit visit) {
   visit("attempts", manifest.attempts);
   visit("checked", manifest.checked);
   visit("log", manifest.log);
+  visit("created", manifest.created);
+}
+
+// Those that only what a command left has.
+template <class M, class Visit>
+void visit_command_fields(M& manifest, Visit visit) {
+  visit("kind", manifest.kind);
   visit("exit_status", manifest.exit_status);
   visit("output_bytes", manifest.output_bytes);
   visit("stdout_bytes", manifest.stdout_bytes);
   visit("stderr_bytes", manifest.stderr_bytes);
-  visit("created", manifest.created);
 }
 
 template <class T>
@@ -156,7 +161,9 @@ struct Reader {
 
 std::string to_json(const Manifest& manifest) {
   nlohmann::json object;
-  visit_fields(manifest, [&object](const char* name, const auto& value) { object[name] = json_of(value); });
+  const auto add = [&object](const char* name, const auto& value) { object[name] = json_of(value); };
+  visit_fields(manifest, add);
+  if (!manifest.kind.empty()) visit_command_fields(manifest, add);
   return object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -164,7 +171,9 @@ Result<Manifest> manifest_from_json(std::string_view text) {
   const auto object = parse_json(text);
   if (!object.is_object()) return corrupt("its manifest is not JSON");
   Manifest manifest;
-  visit_fields(manifest, [&object](const char* name, auto& value) { Reader::member(object, name, value); });
+  const auto read = [&object](const char* name, auto& value) { Reader::member(object, name, value); };
+  visit_fields(manifest, read);
+  visit_command_fields(manifest, read);
   return manifest;
 }
 

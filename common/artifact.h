@@ -30,6 +30,10 @@ inline constexpr std::size_t kFooterSize = 104;
 inline constexpr std::uint32_t kArtifactFormat = 1;
 inline constexpr std::uint64_t kLargestArtifact = std::uint64_t{1} << 30;  // what has more bytes is none
 
+// Of what a command left; and of one whose inputs were others in the end than its caller saw.
+inline constexpr const char* kCommandKind = "command";
+inline constexpr const char* kOutdatedCommandKind = "outdated command";
+
 struct ExportedFunction {
   std::string name;
   std::string signature;

@@ -1,7 +1,5 @@
 #include "common/command.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -18,7 +16,10 @@ std::string moment(const timespec& time) { return std::to_string(time.tv_sec) + 
 
 std::string file_state(const std::string& path) {
   struct stat status{};
-  if (stat(path.c_str(), &status) != 0) return "absent";
+  return stat(path.c_str(), &status) == 0 ? file_state(status) : "absent";
+}
+
+std::string file_state(const struct stat& status) {
   return std::to_string(status.st_dev) + " " + std::to_string(status.st_ino) + " " + std::to_string(status.st_size) +
          " " + moment(status.st_mtim) + " " + moment(status.st_ctim);
 }

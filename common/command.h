@@ -1,6 +1,8 @@
 // A compiler's command line as `jitc cc` hands it to the daemon: what is run, where, and what decides its output.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@ struct CommandInput {
 // Device, inode, size and times of what the path stands for, as text: two equal ones are the same contents unless
 // somebody takes pains. "absent" for what is not there.
 std::string file_state(const std::string& path);
+std::string file_state(const struct stat& status);
 
 struct Command {
   std::string compiler;           // the driver's path, absolute

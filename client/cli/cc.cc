@@ -78,6 +78,7 @@ class Cc {
     if (inputs) {
       if (const auto code = serve(*plan, *inputs)) return *code;
     }
+    if (error_) return without_daemon();
     return pass(plan ? plan->source : std::string());
   }
 
@@ -163,14 +164,15 @@ class Cc {
     return result->exit_code;
   }
 
-  // What the limits of the node say is no reason to go beyond them.
+  // What the node's limits say, or who cancelled it, is no reason to go beyond them. Other failures are the daemon's:
+  // unless it is silent or gone, it can still give a turn.
   std::optional<int> failed() {
-    const bool limited = error_->kind == ErrorKind::kOutOfMemory || error_->kind == ErrorKind::kTimedOut;
-    if (limited || context_.settings.flag("require_daemon")) {
+    const bool final = error_->kind == ErrorKind::kOutOfMemory || error_->kind == ErrorKind::kCancelled;
+    if (final || context_.settings.flag("require_daemon")) {
       report(*error_);
       return EXIT_FAILURE;
     }
-    error_.reset();
+    if (error_->kind != ErrorKind::kTimedOut && error_->kind != ErrorKind::kUnreachable) error_.reset();
     return std::nullopt;
   }
 
@@ -189,9 +191,7 @@ class Cc {
     heard.admitted = [this, &code] { code = run_compiler(compiler_); };
     ::setenv(kDepth, std::to_string(depth() + 1).c_str(), 1);
     daemon_client(context_).run(turn, name.empty() ? compiler_.name : name, patience(), heard);
-    if (code) return *code;
-    if (context_.settings.flag("require_daemon")) return report(*error_);
-    return become_compiler(compiler_);
+    return code ? *code : without_daemon();
   }
 
   static constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 30) - 1;  // and for what has no size, too

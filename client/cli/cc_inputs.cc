@@ -81,7 +81,7 @@ class Files {
     }
     auto text = common::read_all(file.get(), path);
     if (!text) return std::nullopt;
-    inputs_.push_back({path, common::file_state(path)});
+    inputs_.push_back({path, common::file_state(status)});  // as it was before it was read
     return std::move(*text);
   }
 

@@ -35,7 +35,7 @@ common::Result<CcResult> read_result(std::string_view artifact) {
   const std::string_view payload = view->elf;
   const std::uint64_t output = manifest->output_bytes, out = manifest->stdout_bytes, err = manifest->stderr_bytes;
   const bool fits = output <= payload.size() && out <= payload.size() - output && err == payload.size() - output - out;
-  if ((view->isa_needed & common::kNotAModule) == 0 || !fits)
+  if (manifest->kind != common::kCommandKind || !fits)
     return common::fail(ErrorKind::kCorrupt, "this artifact is not what a command left", view->key.hex());
   return CcResult{static_cast<int>(manifest->exit_status), payload.substr(0, output), payload.substr(output, out),
                   payload.substr(output + out)};

@@ -23,7 +23,7 @@ common::Manifest manifest_of(const Prepared& prepared, const WorkerFinished& com
   common::Manifest manifest;
   manifest.key = resolved.key.hex();
   if (prepared.command) {
-    manifest.kind = "command";
+    manifest.kind = facts.outdated ? common::kOutdatedCommandKind : common::kCommandKind;
     manifest.exit_status = static_cast<std::uint32_t>(compiled.exit_status);
     manifest.output_bytes = compiled.output_bytes;
     manifest.stdout_bytes = compiled.stdout_bytes;

@@ -42,6 +42,27 @@ TEST(Artifact, WhatWasWrittenIsRead) {
   EXPECT_EQ(manifest->nesting, 7u);
 }
 
+TEST(Artifact, WhatACommandLeftNeedBeNoElfImage) {
+  Manifest manifest;
+  manifest.kind = kCommandKind;
+  manifest.exit_status = 4;
+  manifest.stderr_bytes = 5;
+  const std::string words = "words";
+  const auto view = verify_artifact(words + make_tail(words, manifest, sha256("a key"), kNotAModule));
+  ASSERT_TRUE(view) << to_line(view.error());
+  const auto read = manifest_from_json(view->manifest);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->kind, kCommandKind);
+  EXPECT_EQ(read->exit_status, 4u);
+  EXPECT_EQ(read->stderr_bytes, 5u);
+  EXPECT_FALSE(verify_artifact(words + make_tail(words, manifest, sha256("a key"), 0b1)));
+}
+
+TEST(Artifact, ModulesHaveNoMembersOfCommands) {
+  const std::string text = to_json(Manifest{});
+  for (const char* name : {"kind", "exit_status", "output_bytes"}) EXPECT_EQ(text.find(name), std::string::npos) << name;
+}
+
 TEST(Artifact, EveryTruncationIsCorrupt) {
   const Sample sample;
   for (std::size_t size = 0; size < sample.bytes.size(); ++size) {

@@ -51,6 +51,13 @@ TEST(Module, LoadsFunctionsAndVariables) {
   EXPECT_EQ(static_cast<double*>(*(*module)->symbol("table"))[0], 42.0);
 }
 
+TEST(Module, WhatACommandLeftIsNoModule) {
+  const LoadOptions any_cpu{~common::IsaMask{0}, ""};
+  const auto module = Module::load(make_artifact("answer", kKey, common::kNotAModule | 1), &kKey, any_cpu);
+  ASSERT_FALSE(module);
+  EXPECT_EQ(module.error().kind, ErrorKind::kRefused);
+}
+
 TEST(Module, UnknownSymbolIsNamedAndLibrariesSymbolsAreNotItsOwn) {
   const auto module = Module::load(make_artifact("answer", kKey), &kKey, kMemory);
   ASSERT_TRUE(module);
