@@ -133,6 +133,8 @@ class Cc {
     rpc::Daemon::Events events;
     events.failure = [this](const common::Error& error) { error_ = error; };
     events.reply = [](const rpc::Reply&) {};
+    // One that went away is not waited for longer than another takes to start.
+    events.start = [this] { return reach_daemon(); };
     return events;
   }
   rpc::Daemon::Options patience() const {

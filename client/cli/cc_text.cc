@@ -169,12 +169,10 @@ std::vector<std::string> script_words(std::string_view text) {
       if (end == text.npos) return {};
       i = end + 1;
       in_word = false;
-    } else if (text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r')) {
+    } else if (std::string_view(" \t\n\v\f\r,;").find(text[i]) != std::string_view::npos) {
       in_word = false;
     } else if (text[i] == '(' || text[i] == ')') {
       words.emplace_back(1, text[i]);
-      in_word = false;
-    } else if (text[i] == ',' || text[i] == ';') {
       in_word = false;
     } else {
       if (!std::exchange(in_word, true)) words.emplace_back();

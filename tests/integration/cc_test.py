@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import signal
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -147,7 +146,7 @@ class Service:
         self.jitc = os.path.join(binaries, "jitc")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("JITC_")}
         self.environment.update(JITC_RUNTIME_DIR=str(directory / "run"), JITC_STORE=str(directory / "store"),
-                                JITC_AUTOSTART="0", JITC_TIMEOUT="120s", JITC_GRACE="30s")
+                                JITC_AUTOSTART="0", JITC_TIMEOUT="120s", JITC_GRACE="30s", JITC_MAX_COMPILERS="1")
 
     def start(self):
         subprocess.run([self.jitc, "daemon", "start"], env=self.environment, check=True, stdout=subprocess.DEVNULL)
@@ -309,12 +308,17 @@ def killed_clients(service, place):
     expect("no half output", place.directory.joinpath("k1.o").exists(), False)
     place.directory.joinpath("k2.o").unlink()
     expect("nothing is left over", [n for n in place.names() if n not in place.given], [])
-    # Whose turn it is, is killed: the turn ends.
+    # Whose turn it is, is killed: the turn ends, and the next one's comes.
     passed = subprocess.Popen(service.cc("-O3", "-S", "slow2.c", "-o", "/dev/null"), cwd=place.directory, env=service.environment)
     wait_for("a turn", lambda: any(job["phase"] == "running" for job in service.jobs()))
+    waiting = subprocess.Popen(service.cc("-S", "b.c", "-o", "/dev/null"), cwd=place.directory, env=service.environment)
+    wait_for("a queue", lambda: any(job["phase"] == "queued" for job in service.jobs()))
+    expect("it waits", waiting.poll(), None)
     passed.send_signal(signal.SIGKILL)
     passed.wait()
-    wait_for("the end of its turn", lambda: not service.jobs())
+    expect("the next one's end", waiting.wait(), 0)
+    wait_for("the end of all turns", lambda: not service.jobs())
+    expect("at once", service.counters()["running_peak"], 1)
 
 
 def names_and_links(service, place, directory):
@@ -343,6 +347,33 @@ def absent_daemon(service, place):
     expect("a daemon is required", (needed[0] != 0, needed[1]), (True, {}))
 
 
+def out_of_memory(service, place, directory):
+    small = Service("", directory / "small")
+    small.jitc = service.jitc
+    small.environment.update(JITC_MEMORY_BUDGET="130M")
+    place.directory.joinpath("large.cc").write_text("#include <regex>\n#include <functional>\n#include <map>\n"
+                                                    "bool f() { return std::regex_match(\"a\", std::regex(\"a+b*\")); }\n")
+    place.given.add("large.cc")
+    small.start()
+    try:
+        code, made, _, said = place.run(small.cc("-O2", "-c", "large.cc"), env=small.environment)
+        expect("out of memory", (code, made, b"OUT_OF_MEMORY" in said), (1, {}, True))
+        expect("nothing ran beyond the budget", small.counters()["cc_passed"], 0)
+    finally:
+        small.stop()
+
+
+def killed_daemon(service, place, directory):
+    slow_source(place, "slow3.c")
+    real = place.run(["gcc", "-O2", "-c", "slow3.c"])
+    running = subprocess.Popen(service.cc("-O2", "-c", "slow3.c"), cwd=place.directory, env=service.environment)
+    wait_for("a compile", lambda: any(job["phase"] == "running" for job in service.jobs()))
+    os.kill(int((directory / "run" / "jitcd.lock").read_text().split()[0]), signal.SIGKILL)
+    expect("the end after the daemon's", running.wait(), 0)
+    expect("the object", place.directory.joinpath("slow3.o").read_bytes(), real[1]["slow3.o"][1])
+    place.directory.joinpath("slow3.o").unlink()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
@@ -366,6 +397,8 @@ def main():
             merging(service, one)
             killed_clients(service, one)
             names_and_links(service, one, directory)
+            out_of_memory(service, one, directory)
+            killed_daemon(service, one, directory)
         finally:
             service.stop()
     print(f"{len(LINES)} command lines")

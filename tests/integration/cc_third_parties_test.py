@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,12 @@ FFCX = {
               "form = ufl.inner((1 + kappa**2) * ufl.grad(u), ufl.grad(v)) * ufl.dx\n"
               "forms, module, code = jit.compile_forms([form], cache_dir='cache')\nassert forms[0].rank == 2\n",
 }
+MPICC = {
+    "k.c": "#include <mpi.h>\nint size(MPI_Comm c) { int n; MPI_Comm_size(c, &n); return n; }\n",
+    "run.py": "import os, subprocess\nos.environ['OMPI_CC'] = os.environ['CC']\n"
+              "for words in (['-fPIC', '-c', 'k.c'], ['-shared', 'k.o', '-o', 'k.so']):\n"
+              "    subprocess.run(['mpicc.openmpi', *words], check=True)\n",
+}
 # Name, the packages that it needs, its files, least number of compiles and links.
 PARTIES = [
     ("Cython by setuptools", ["Cython", "setuptools"], CYTHON, 2),
@@ -48,6 +55,8 @@ PARTIES = [
     ("SymPy's autowrap", ["sympy", "Cython", "numpy"], AUTOWRAP, 2),
     ("FFCx", ["ffcx", "cffi"], FFCX, 2),
 ]
+if shutil.which("mpicc.openmpi"):
+    PARTIES.append(("mpicc of Open MPI", [], MPICC, 2))
 
 
 def main():

@@ -48,7 +48,8 @@ TEST(Artifact, WhatACommandLeftNeedBeNoElfImage) {
   manifest.exit_status = 4;
   manifest.stderr_bytes = 5;
   const std::string words = "words";
-  const auto view = verify_artifact(words + make_tail(words, manifest, sha256("a key"), kNotAModule));
+  const std::string bytes = words + make_tail(words, manifest, sha256("a key"), kNotAModule);
+  const auto view = verify_artifact(bytes);
   ASSERT_TRUE(view) << to_line(view.error());
   const auto read = manifest_from_json(view->manifest);
   ASSERT_TRUE(read);
@@ -60,7 +61,8 @@ TEST(Artifact, WhatACommandLeftNeedBeNoElfImage) {
 
 TEST(Artifact, ModulesHaveNoMembersOfCommands) {
   const std::string text = to_json(Manifest{});
-  for (const char* name : {"kind", "exit_status", "output_bytes"}) EXPECT_EQ(text.find(name), std::string::npos) << name;
+  for (const char* name : {"kind", "exit_status", "output_bytes"})
+    EXPECT_EQ(text.find(name), std::string::npos) << name;
 }
 
 TEST(Artifact, EveryTruncationIsCorrupt) {
