@@ -185,8 +185,9 @@ class Cc {
     turn.argv = compiler_.arguments;
     turn.by_caller = true;
     for (const auto& word : compiler_.arguments) {
-      std::error_code ignored;  // not a file
-      if (is_input_name(word)) turn.scan.bytes += std::filesystem::file_size(word, ignored) & kMostBytes;
+      std::error_code error;
+      const auto size = is_source_name(word) ? std::filesystem::file_size(word, error) : 0;
+      if (!error) turn.scan.bytes += size;
     }
     std::optional<int> code;
     auto heard = events();
@@ -195,8 +196,6 @@ class Cc {
     daemon_client(context_).run(turn, name.empty() ? compiler_.name : name, patience(), heard);
     return code ? *code : without_daemon();
   }
-
-  static constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 30) - 1;  // and for what has no size, too
 
   const Context& context_;
   CcCompiler compiler_;

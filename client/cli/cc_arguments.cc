@@ -438,4 +438,6 @@ std::optional<std::vector<std::string>> expanded_arguments(
 
 bool is_input_name(std::string_view name) { return input_of(name) != Input::kUnknown; }
 
+bool is_source_name(std::string_view name) { return input_of(name) == Input::kC || input_of(name) == Input::kOther; }
+
 }  // namespace jitc::cli

@@ -55,5 +55,7 @@ std::optional<std::vector<std::string>> expanded_arguments(
 
 // Is this the name of something that a compiler takes as input, by its suffix?
 bool is_input_name(std::string_view name);
+// Of a text, in whatever language?
+bool is_source_name(std::string_view name);
 
 }  // namespace jitc::cli

@@ -37,8 +37,10 @@ bool is_whole(const std::vector<std::string>& files) {
   return (has("/cc1") || has("/cc1plus")) && has("/as") && has("/ld") && has("/collect2");
 }
 
-common::Digest fingerprint(const std::vector<std::string>& files) {
+common::Digest fingerprint(const std::vector<std::string>& files, const std::string& directories) {
   common::Hasher hasher("jitc command compiler seen 1");
+  // One that was installed since, in a directory that is searched earlier.
+  for (const char* name : {"as", "ld"}) hasher.text("found", find_program(name, directories));
   for (const auto& file : files) {
     struct stat status{};
     hasher.number("there", stat(file.c_str(), &status) == 0 ? 1 : 0);
@@ -51,16 +53,18 @@ common::Digest fingerprint(const std::vector<std::string>& files) {
 
 common::Result<std::string> CommandCompilers::identity(const common::Command& command) {
   const auto call = call_of(command);
+  const std::string directories = path_of(call);
   const std::lock_guard lock(mutex_);
   if (known_.size() > kMostKnown) known_.clear();
   Known& known = known_[call];
-  if (!known.identity.empty() && fingerprint(known.files) == known.seen) return known.identity;
+  if (!known.identity.empty() && fingerprint(known.files, directories) == known.seen) return known.identity;
   known.identity.clear();
-  known.files = files_of_compiler(call, path_of(call), kHelpers, kParts);
+  known.files = files_of_compiler(call, directories, kHelpers, kParts);
   if (!is_whole(known.files))
     return common::fail(common::ErrorKind::kRefused, "the programs that this compiler runs are not all known",
                         command.compiler);
-  known.seen = fingerprint(known.files);  // before the contents: a change in between shows at the next look
+  // Before the contents: a change in between shows at the next look.
+  known.seen = fingerprint(known.files, directories);
   common::Hasher hasher("jitc command compiler 1");
   for (const auto& file : known.files) {
     if (!add_content(hasher, std::filesystem::path(file).filename().string(), file))

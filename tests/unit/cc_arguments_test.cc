@@ -146,6 +146,15 @@ TEST(CcArguments, WhatIsPassedOn) {
   }
 }
 
+TEST(CcArguments, NamesOfInputs) {
+  for (const char* name : {"a.c", "dir/a.cpp", "a.f90", "x.s"}) EXPECT_TRUE(jitc::cli::is_source_name(name)) << name;
+  for (const char* name : {"a.o", "liba.a", "liba.so", "liba.so.1.2", "gcc", "g++-12", "a.b/gcc"})
+    EXPECT_FALSE(jitc::cli::is_source_name(name)) << name;
+  for (const char* name : {"a.o", "liba.so.1.2", "a.c"}) EXPECT_TRUE(jitc::cli::is_input_name(name)) << name;
+  for (const char* name : {"gcc", "gcc-4.9", "/usr/bin/g++", "a.b/gcc"})
+    EXPECT_FALSE(jitc::cli::is_input_name(name)) << name;
+}
+
 TEST(CcArguments, WordsOfAFile) {
   using jitc::cli::words_of;
   EXPECT_THAT(words_of("-c  a.c\n\t-O2 "), ElementsAre("-c", "a.c", "-O2"));
