@@ -185,6 +185,7 @@ Result<DaemonClient::Outcome> DaemonClient::compile_on(Connection& open, const v
     note(event, wait.state());
     if (event.has_started() && message.command().by_caller()) {
       if (events.admitted) events.admitted();
+      call->reader->Finish(&call->status, wait.tag());  // what the end waits for
       return wait.end(call, {.kind = ErrorKind::kCancelled, .message = "its turn is over"});
     }
     if (event.has_chunk()) outcome.bytes.append(event.chunk());
