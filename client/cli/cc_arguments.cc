@@ -259,6 +259,7 @@ class Reader {
  private:
   void take(const std::vector<std::string>& arguments, std::size_t& i) {
     const std::string& word = arguments[i];
+    if (word.empty()) return pass("an empty word");
     if (word == "-" || !word.starts_with('-')) return take_input(word);
     const Option* option = find_option(word);
     if (option == nullptr) return pass("option " + word);
@@ -268,6 +269,7 @@ class Reader {
     if (next) {
       if (++i == arguments.size()) return pass(word + " without a value");
       value_ = arguments[i];
+      if (value_.empty()) return pass(word + " with an empty value");
       words_.push_back(value_);
     }
     take_option(*option, word);
@@ -337,6 +339,7 @@ class Reader {
   }
 
   void decide() {
+    if (plan_.output == "-") return pass("an output that the assembler has its own mind about");
     if (compile_) {
       if (plan_.source.empty()) return pass("nothing to compile");
       if (objects_ || linked_ || shared_) return pass("-c and something to link");

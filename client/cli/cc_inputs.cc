@@ -251,6 +251,13 @@ std::optional<Digest> link_part(const CcCompiler& compiler, const CcPlan& plan, 
   return LinkDigest(*link, files, plan.kind == CcPlan::Kind::kCompileAndLink).make();
 }
 
+// Compilers refuse to write over what they read, or destroy it: that is theirs to do.
+bool is_one_of_these(const std::string& path, const std::vector<common::CommandInput>& inputs) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return false;
+  return std::ranges::any_of(inputs, [seen = common::file_state(status)](const auto& one) { return one.seen == seen; });
+}
+
 std::optional<CcInputs> look(const CcCompiler& compiler, const CcPlan& plan, const CcOptions& options, Files& files) {
   Hasher hasher("jitc cc 1");
   hasher.number("kind", static_cast<std::uint64_t>(plan.kind));
@@ -271,6 +278,7 @@ std::optional<CcInputs> look(const CcCompiler& compiler, const CcPlan& plan, con
   }
   command.digest = hasher.finish();
   command.inputs = files.take();
+  if (is_one_of_these(files.absolute(plan.output), command.inputs)) return std::nullopt;
   return inputs;
 }
 

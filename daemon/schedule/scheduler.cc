@@ -253,11 +253,12 @@ Error Scheduler::State::final_error(const Flight& flight, const CompileOutcome& 
       "the compiler ran out of memory " +
       (error.tries > 1 ? "in " + std::to_string(error.tries) + " tries, the last" : std::string("in 1 try,")) +
       " with the whole budget of " + mebibytes(error.budget_bytes);
-  error.remedy = "share the repeated expressions of the source (JITC_SHARE=1)";
-  if (const auto level = level_with_less_memory(flight.features.compiler, flight.features.optimisation)) {
-    error.remedy += ", compile it with -O" + std::to_string(*level);
-  }
-  error.remedy += ", or give compiles more memory (JITC_MEMORY_BUDGET; `jitc status` says what bounds it)";
+  error.remedy.clear();
+  if (!flight.first.is_command) error.remedy = "share the repeated expressions of the source (JITC_SHARE=1), ";
+  if (const auto level = level_with_less_memory(flight.features.compiler, flight.features.optimisation))
+    error.remedy += "compile it with -O" + std::to_string(*level) + ", ";
+  if (!error.remedy.empty()) error.remedy += "or ";
+  error.remedy += "give compiles more memory (JITC_MEMORY_BUDGET; `jitc status` says what bounds it)";
   return error;
 }
 

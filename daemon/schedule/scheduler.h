@@ -74,6 +74,7 @@ struct Submission {
   bool prefetch = false;
   bool no_cache = false;     // skip the look-up and remembered failures (still merges with a flight of the same key)
   bool exact_flags = false;  // never compiled with other flags
+  bool is_command = false;   // a compiler's command line: no setting shares its source
 };
 
 // ---- actions ------------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ schedule::Submission submission_of(const Prepared& prepared, const std::string& 
   submission.prefetch = prepared.request.prefetch;
   submission.no_cache = prepared.request.no_cache;
   submission.exact_flags = prepared.request.exact_flags;
+  submission.is_command = prepared.command.has_value();
   return submission;
 }
 

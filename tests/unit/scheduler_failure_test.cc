@@ -75,6 +75,17 @@ TEST(OutOfMemory, WithTheWholeBudgetIsAnsweredAndTheQueueGoesOn) {
   EXPECT_TRUE(driver.is_answered(other));
 }
 
+// Its source is not one that a setting shares.
+TEST(OutOfMemory, OfACommandNamesNoSettingOfSources) {
+  SchedulerDriver driver(limits(2, 100 * kMiB));
+  auto command = of(1, "A", 5'000'000);
+  command.is_command = true;
+  const WaiterId waiter = driver.enqueue(command);
+  driver.end(driver.flight_of(waiter), Kind::kOutOfMemory, {}, 99 * kMiB);
+  EXPECT_THAT(driver.answer(waiter).error.remedy, Not(HasSubstr("JITC_SHARE")));
+  EXPECT_THAT(driver.answer(waiter).error.remedy, HasSubstr("JITC_MEMORY_BUDGET"));
+}
+
 // A first try that had all of it already is not repeated with the same.
 TEST(OutOfMemory, AFirstTryWithTheWholeBudgetIsTheOnlyOne) {
   SchedulerDriver driver(limits(2, 100 * kMiB));
