@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Generators of others with CC="jitc cc": each makes a module in one directory, then in another one, where nothing is
-compiled any more; and what they made works.
+"""A generator of others with CC="jitc cc": it makes its module in one directory, then in another one, where what is
+kept is not compiled any more; and what it made works.
 
-    cc_third_parties_test.py --bin BUILD/bin
+    cc_third_parties_test.py --bin BUILD/bin PARTY
 """
 import argparse
 import importlib.util
@@ -48,63 +48,116 @@ MPICC = {
               "for words in (['-fPIC', '-c', 'k.c'], ['-shared', 'k.o', '-o', 'k.so']):\n"
               "    subprocess.run(['mpicc.openmpi', *words], check=True)\n",
 }
-# Name, the packages that it needs, its files, least number of compiles and links.
-PARTIES = [
-    ("Cython by setuptools", ["Cython", "setuptools"], CYTHON, 2),
-    ("cffi", ["cffi", "setuptools"], CFFI, 2),
-    ("SymPy's autowrap", ["sympy", "Cython", "numpy"], AUTOWRAP, 2),
-    ("FFCx", ["ffcx", "cffi"], FFCX, 2),
-]
-if shutil.which("mpicc.openmpi"):
-    PARTIES.append(("mpicc of Open MPI", [], MPICC, 2))
+# PETSc's own example by PETSc's own makefile. Its last step makes a program, which is the compiler's alone.
+PETSC_DIRECTORY = pathlib.Path("/usr/lib/petscdir/petsc-real")
+PETSC_EXAMPLE = pathlib.Path("/usr/share/petsc/3.18/share/petsc/examples/src/ksp/ksp/tutorials")
+PETSC = {
+    "run.py": "import os, shutil, subprocess\n"
+              f"for name in ('ex2.c', 'makefile'):\n    shutil.copy('{PETSC_EXAMPLE}/' + name, name)\n"
+              "os.environ['OMPI_CC'] = os.environ['CC']\n"
+              f"make = ['make', 'PETSC_DIR={PETSC_DIRECTORY.resolve()}', 'CC=mpicc.openmpi']\n"
+              "subprocess.run([*make, 'ex2.o'], check=True)\n"
+              "subprocess.run(['mpicc.openmpi', 'ex2.o', '-o', 'ex2', "
+              f"'-L{PETSC_DIRECTORY}/lib', '-lpetsc_real'], check=True)\n"
+              "said = subprocess.run(['./ex2'], check=True, stdout=subprocess.PIPE, text=True).stdout\n"
+              "assert said.startswith('Norm of error'), said\n",
+}
+# Poisson's equation on four ranks.
+DOLFINX = {
+    "poisson.py": "from mpi4py import MPI\nfrom petsc4py import PETSc\nimport numpy, ufl\nfrom dolfinx import fem, mesh\n"
+                  "from dolfinx.fem.petsc import LinearProblem\n"
+                  "square = mesh.create_unit_square(MPI.COMM_WORLD, 8, 8)\n"
+                  "space = fem.FunctionSpace(square, ('Lagrange', 1))\n"
+                  "u, v = ufl.TrialFunction(space), ufl.TestFunction(space)\n"
+                  "force = fem.Constant(square, PETSc.ScalarType(1))\n"
+                  "sides = mesh.locate_entities_boundary(square, 1, lambda x: numpy.isclose(x[0] * (1 - x[0]), 0))\n"
+                  "fixed = fem.dirichletbc(PETSc.ScalarType(0), fem.locate_dofs_topological(space, 1, sides), space)\n"
+                  "problem = LinearProblem(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, force * v * ufl.dx, bcs=[fixed],\n"
+                  "                        petsc_options={'ksp_rtol': 1e-12})\n"
+                  "assert abs(problem.solve().vector.max()[1] - 0.125) < 1e-6\n",
+    "run.py": "import os, subprocess, sys\nos.environ['XDG_CACHE_HOME'] = os.path.abspath('cache')\n"
+              "os.environ.update(OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',\n"
+              "                  OMPI_MCA_rmaps_base_oversubscribe='1', OMP_NUM_THREADS='1')\n"
+              "subprocess.run(['mpirun.openmpi', '-n', '4', sys.executable, 'poisson.py'], check=True)\n",
+}
+
+
+class Party:
+    def __init__(self, files, modules=(), needs=(), kept=2, passed=0, moves=True):
+        self.files = files
+        self.modules, self.needs = modules, needs  # of Python; programs and paths
+        self.kept = kept      # least number of compiles and links that a second run finds
+        self.passed = passed  # commands of a run that are the compiler's alone
+        self.moves = moves    # False: its objects name whole paths of sources, so it comes back to its place
+
+    def missing(self):
+        return [name for name in self.modules if importlib.util.find_spec(name) is None] + \
+               [str(name) for name in self.needs if not shutil.which(name) and not os.path.exists(name)]
+
+
+PARTIES = {
+    "cython": Party(CYTHON, ["Cython", "setuptools"]),
+    "cffi": Party(CFFI, ["cffi", "setuptools"]),
+    "autowrap": Party(AUTOWRAP, ["sympy", "Cython", "numpy"]),
+    "ffcx": Party(FFCX, ["ffcx", "cffi"]),
+    "mpicc": Party(MPICC, needs=["mpicc.openmpi"]),
+    "petsc": Party(PETSC, needs=["mpicc.openmpi", "make", PETSC_DIRECTORY, PETSC_EXAMPLE / "ex2.c"],
+                   kept=1, passed=1, moves=False),
+    "dolfinx": Party(DOLFINX, ["dolfinx", "ffcx", "petsc4py"], ["mpirun.openmpi"], kept=4),
+}
+
+
+def run(party, jitc, directory):
+    """What went wrong."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JITC_")}
+    environment.update(JITC_RUNTIME_DIR=str(directory / "run"), JITC_STORE=str(directory / "store"),
+                       JITC_TIMEOUT="120s", PYTHONDONTWRITEBYTECODE="1")
+
+    def counters():
+        done = subprocess.run([jitc, "stats", "--json"], env=environment, stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
+
+    subprocess.run([jitc, "daemon", "start"], env=environment, check=True, stdout=subprocess.DEVNULL)
+    try:
+        for turn in ("first", "second"):
+            place = directory / (turn if party.moves else "first")
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            for file, text in party.files.items():
+                place.joinpath(file).write_text(text)
+            before = counters()
+            done = subprocess.run([sys.executable, "run.py"], cwd=place, env={**environment, "CC": f"{jitc} cc"},
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            after = counters()
+            if done.returncode != 0:
+                return [f"{turn} run: {done.stdout}"]
+            names = ("compiles_started", "cc_requests", "cc_hits", "cc_passed")
+            print(f"{turn} run:", ", ".join(f"{name} {before[name]} -> {after[name]}" for name in names))
+            grown = {name: after[name] - before[name] for name in names}
+            found = grown["cc_hits"] if turn == "second" else grown["compiles_started"] - grown["cc_passed"]
+            if found < party.kept or grown["cc_passed"] != party.passed:
+                return [f"{turn} run: {grown}"]
+            if turn == "second" and grown["compiles_started"] != party.passed:
+                return [f"compilers were started for what is kept: {grown}"]
+        return []
+    finally:
+        subprocess.run([jitc, "daemon", "stop"], env=environment, stdout=subprocess.DEVNULL)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
-    jitc = os.path.abspath(os.path.join(parser.parse_args().bin, "jitc"))
-    failures, ran = [], 0
+    parser.add_argument("party", choices=PARTIES)
+    arguments = parser.parse_args()
+    party = PARTIES[arguments.party]
+    if missing := party.missing():
+        print("skipped, not installed:", *missing)
+        return SKIPPED
     with tempfile.TemporaryDirectory(prefix="jitc-cc-") as name:
-        directory = pathlib.Path(name)
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("JITC_")}
-        environment.update(JITC_RUNTIME_DIR=str(directory / "run"), JITC_STORE=str(directory / "store"),
-                           JITC_TIMEOUT="120s", PYTHONDONTWRITEBYTECODE="1")
-        subprocess.run([jitc, "daemon", "start"], env=environment, check=True, stdout=subprocess.DEVNULL)
-
-        def counters():
-            return json.loads(subprocess.run([jitc, "stats", "--json"], env=environment, stdout=subprocess.PIPE).stdout)
-
-        try:
-            for party, packages, files, least in PARTIES:
-                missing = [package for package in packages if importlib.util.find_spec(package) is None]
-                if missing:
-                    print(f"{party}: left out, {missing} missing")
-                    continue
-                ran += 1
-                for turn in ("first", "second"):
-                    place = directory / turn / party.split()[0]
-                    place.mkdir(parents=True)
-                    for file, text in files.items():
-                        place.joinpath(file).write_text(text)
-                    before = counters()
-                    done = subprocess.run([sys.executable, "run.py"], cwd=place, env={**environment, "CC": f"{jitc} cc"},
-                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                    after = counters()
-                    if done.returncode != 0:
-                        failures.append(f"{party}, {turn}: {done.stdout}")
-                        break
-                    started = after["compiles_started"] - before["compiles_started"]
-                    hits = after["cc_hits"] - before["cc_hits"]
-                    print(f"{party}, {turn} directory: compilers started {before['compiles_started']} -> "
-                          f"{after['compiles_started']}, hits {before['cc_hits']} -> {after['cc_hits']}")
-                    fits = started >= least if turn == "first" else started == 0 and hits >= least
-                    if not fits:
-                        failures.append(f"{party}, {turn}: {started} compilers started, {hits} hits")
-        finally:
-            subprocess.run([jitc, "daemon", "stop"], env=environment, stdout=subprocess.DEVNULL)
+        failures = run(party, os.path.abspath(os.path.join(arguments.bin, "jitc")), pathlib.Path(name))
     for failure in failures:
         print("FAILED", failure, file=sys.stderr)
-    return 1 if failures else 0 if ran else SKIPPED
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ using common::Error;
 using common::ErrorKind;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::invalid_source;
 using testing::limit_of;
 using testing::limits;
