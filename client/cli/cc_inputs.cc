@@ -279,6 +279,8 @@ std::optional<CcInputs> look(const CcCompiler& compiler, const CcPlan& plan, con
   command.digest = hasher.finish();
   command.inputs = files.take();
   if (is_one_of_these(files.absolute(plan.output), command.inputs)) return std::nullopt;
+  if (plan.dependencies && is_one_of_these(files.absolute(plan.dependencies->file), command.inputs))
+    return std::nullopt;
   return inputs;
 }
 

@@ -20,7 +20,8 @@ CYTHON = {
     "module.pyx": "def total(double[:] x):\n    cdef double s = 0\n    cdef int i\n    for i in range(x.shape[0]):\n"
                   "        s += x[i]\n    return s\n",
     "setup.py": "from setuptools import setup, Extension\nfrom Cython.Build import cythonize\n"
-                "setup(name='module', ext_modules=cythonize([Extension('module', ['module.pyx'])], language_level=3))\n",
+                "module = Extension('module', ['module.pyx'])\n"
+                "setup(name='module', ext_modules=cythonize([module], language_level=3))\n",
     "run.py": "import array, subprocess, sys\n"
               "subprocess.run([sys.executable, 'setup.py', '-q', 'build_ext', '--inplace'], check=True)\n"
               "import module\nassert module.total(array.array('d', [1, 2, 3.5])) == 6.5\n",
@@ -31,8 +32,9 @@ CFFI = {
               "sys.path.insert(0, 'built')\nimport _twice\nassert _twice.lib.twice(1.25) == 2.5\n",
 }
 AUTOWRAP = {
-    "run.py": "import os\nfrom sympy.abc import x, y\nfrom sympy import sin\nfrom sympy.utilities.autowrap import autowrap\n"
-              "os.mkdir('built')\nf = autowrap(sin(x) * y**2, backend='cython', tempdir=os.path.abspath('built'), args=[x, y])\n"
+    "run.py": "import os\nfrom sympy.abc import x, y\nfrom sympy import sin\n"
+              "from sympy.utilities.autowrap import autowrap\nos.mkdir('built')\n"
+              "f = autowrap(sin(x) * y**2, backend='cython', tempdir=os.path.abspath('built'), args=[x, y])\n"
               "import math\nassert abs(f(0.5, 3.0) - 9 * math.sin(0.5)) < 1e-12\n",
 }
 FFCX = {
@@ -64,7 +66,8 @@ PETSC = {
 }
 # Poisson's equation on four ranks.
 DOLFINX = {
-    "poisson.py": "from mpi4py import MPI\nfrom petsc4py import PETSc\nimport numpy, ufl\nfrom dolfinx import fem, mesh\n"
+    "poisson.py": "from mpi4py import MPI\nfrom petsc4py import PETSc\nimport numpy, ufl\n"
+                  "from dolfinx import fem, mesh\n"
                   "from dolfinx.fem.petsc import LinearProblem\n"
                   "square = mesh.create_unit_square(MPI.COMM_WORLD, 8, 8)\n"
                   "space = fem.FunctionSpace(square, ('Lagrange', 1))\n"
@@ -72,8 +75,8 @@ DOLFINX = {
                   "force = fem.Constant(square, PETSc.ScalarType(1))\n"
                   "sides = mesh.locate_entities_boundary(square, 1, lambda x: numpy.isclose(x[0] * (1 - x[0]), 0))\n"
                   "fixed = fem.dirichletbc(PETSc.ScalarType(0), fem.locate_dofs_topological(space, 1, sides), space)\n"
-                  "problem = LinearProblem(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, force * v * ufl.dx, bcs=[fixed],\n"
-                  "                        petsc_options={'ksp_rtol': 1e-12})\n"
+                  "a, b = ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, force * v * ufl.dx\n"
+                  "problem = LinearProblem(a, b, bcs=[fixed], petsc_options={'ksp_rtol': 1e-12})\n"
                   "assert abs(problem.solve().vector.max()[1] - 0.125) < 1e-6\n",
     "run.py": "import os, subprocess, sys\nos.environ['XDG_CACHE_HOME'] = os.path.abspath('cache')\n"
               "os.environ.update(OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',\n"
