@@ -364,7 +364,8 @@ common::Result<v1::HelloReply> hello(const v1::HelloRequest& request, const Hell
   }
   reply.set_enforcement(std::string(facts.enforcement));
   reply.set_draining(facts.draining);
-  for (const char* capability : {"compile", "lookup", "cancel", "drain", "hits", "command"}) reply.add_capabilities(capability);
+  for (const char* capability : {"compile", "lookup", "cancel", "drain", "hits", "command"})
+    reply.add_capabilities(capability);
   reply.set_cpu_seconds(facts.cpu_seconds);
   for (const auto& variable : facts.environment) reply.add_environment(utf8(variable));
   return reply;

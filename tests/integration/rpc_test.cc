@@ -544,6 +544,34 @@ TEST_F(RpcTest, ShortCallsKeepToTheirLimits) {
   }
 }
 
+// A command that its caller runs: the daemon hears that the turn is over, and the call has ended by then.
+TEST_F(RpcTest, ATurnEndsWithItsWork) {
+  std::promise<void> over;
+  FakeDaemon daemon(socket, {.compile = [&](const v1::CompileRequest& request, FakeDaemon::Events& events) {
+                      EXPECT_TRUE(request.command().by_caller());
+                      take_on(events);
+                      while (events.Write(v1::CompileEvent())) {
+                      }
+                      over.set_value();
+                      return grpc::Status::CANCELLED;
+                    }});
+  common::Command command;
+  command.compiler = "/usr/bin/gcc";
+  command.by_caller = true;
+  int turns = 0;
+  std::optional<common::Error> ended;
+  rpc::Daemon::Events events;
+  events.admitted = [&] { ++turns; };
+  events.reply = [](const rpc::Reply&) { ADD_FAILURE() << "a turn has no result"; };
+  events.failure = [&](const common::Error& error) { ended = error; };
+  client()->run(command, "test.c", {}, events);
+  EXPECT_EQ(turns, 1);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->kind, ErrorKind::kCancelled) << common::to_line(*ended);
+  EXPECT_EQ(ended->remedy, "");  // one says that the end was waited for in vain
+  EXPECT_EQ(over.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
 TEST_F(RpcTest, ADaemonOfAnOlderProtocolSaysSkewForCallsItLacks) {
   FakeDaemon daemon(socket, answering("x"));
   const auto drained = client()->drain({.seconds = 60});  // the fake has no Drain
