@@ -128,7 +128,7 @@ class LinkReader {
       return next() && !std::exchange(has_plugin_, true) && words_[at_].ends_with("/liblto_plugin.so");
     // The first is a temporary file, the other the driver's own program.
     if (word.starts_with("-plugin-opt=-fresolution=") || word.starts_with("-plugin-opt=/")) return true;
-    if (word == "-o") return next();
+    if (word == "-o") return !std::exchange(has_output_, true) && next();
     if (word == "-z") return next() && is_one_of(kPlainZ, words_[at_]) && add(Kind::kText, "-z " + words_[at_]);
     if (is_one_of(kWithValue, word)) return add(Kind::kText, word) && next() && add(Kind::kText, words_[at_]);
     if (word.starts_with("-l")) return value_of(word, 2) && add(Kind::kLibrary, value_);
@@ -155,7 +155,7 @@ class LinkReader {
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
   std::string value_;
-  bool has_plugin_ = false;
+  bool has_plugin_ = false, has_output_ = false;
   CcLink link_;
 };
 
@@ -182,12 +182,36 @@ std::vector<std::string> script_words(std::string_view text) {
   return words;
 }
 
+// Looks in the strings of a text for .include and .incbin, perhaps of an asm(".incbin \"" NAME "\""). Pieces of a
+// string that stand side by side are one, over the ends of lines too.
+class AssemblerInput {
+ public:
+  bool is_in(std::string_view line) {
+    bool found = line.find('"') != line.npos && line.find(kBeginning) != line.npos;
+    for (const char c : line) {
+      in_pieces_ |= c == '"' && matched_ > 0;
+      if (c == '"' || c == ' ' || c == '\t') continue;
+      matched_ = c == kBeginning[matched_] ? matched_ + 1 : c == kBeginning[0] ? 1 : 0;
+      found |= matched_ == kBeginning.size() && in_pieces_;
+      if (matched_ == kBeginning.size()) matched_ = 0;
+      if (matched_ <= 1) in_pieces_ = false;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::string_view kBeginning = ".inc";
+  std::size_t matched_ = 0;
+  bool in_pieces_ = false;
+};
+
 }  // namespace
 
 CcText read_preprocessed(std::string_view text) {
   CcText read;
   read.keyed.reserve(text.size());
   std::unordered_set<std::string> seen;
+  AssemblerInput directive;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
@@ -195,8 +219,8 @@ CcText read_preprocessed(std::string_view text) {
     if (auto name = marker_name(line)) {
       if (name->ends_with("//")) continue;  // the working directory, which -g adds
       if (!is_of_no_file(*name) && seen.insert(*name).second) read.files.push_back(std::move(*name));
-    } else if (line.find('"') != line.npos && line.find(".inc") != line.npos) {  // perhaps asm(".incbin \"" NAME "\"")
-      read.reads_more = true;
+    } else {
+      read.reads_more |= directive.is_in(line);
     }
     read.keyed.append(line).push_back('\n');
   }

@@ -78,8 +78,10 @@ Outcome run_command(const Job& job) {
   // What names the private place is not what the caller's own compiler would have said.
   if ((*said + *complained).find(place) != std::string::npos)
     return failed(Finished::REFUSED, "the compiler speaks of its private directory", *complained);
-  std::string payload;
-  if (const auto output = common::read_file(output_path)) payload = *output;
+  const auto output = common::read_file(output_path);
+  if (!output && outcome.finished.exit_status() == 0)
+    return failed(Finished::REFUSED, "the compiler left no output where it was told to", *complained);
+  const std::string payload = output.value_or(std::string());
   outcome.finished.set_is_command(true);
   outcome.finished.set_output_bytes(payload.size());
   outcome.finished.set_stdout_bytes(said->size());

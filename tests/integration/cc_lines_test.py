@@ -98,6 +98,7 @@ LINES = [
     ["-specs=spec", "-c", "a.c"], ["-B.", "-c", "a.c"], ["-save-temps=obj", "-c", "a.c", "-o", "dir/o.o"],
     ["-c", "a.c", "-fprofile-use"],
     # odd links
+    ["-shared", "pic.o", "-Wl,-o,n.so", "-o", "m.so"], ["-shared", "pic.o", "-Wl,-o,n.so"],
     ["-shared", "-fPIC", "a.c", "asm.s", "-o", "m.so"], ["-shared", "-fPIC", "pic.o", "main.c", "-o", "m.so"],
     ["-shared", "pic.o", "pic.o", "-o", "m.so"], ["-shared", "text", "-o", "m.so"],
     ["-shared", "pic.o", "-Wl,-t", "-o", "m.so"], ["-shared", "pic.o", "-Wl,-Map=m.map", "-o", "m.so"],

@@ -193,6 +193,8 @@ TEST(CcText, FilesThatTheAssemblerReads) {
   EXPECT_TRUE(reads("asm(\".incbin \\\"x\\\"\");\n"));
   EXPECT_TRUE(reads("asm(\".include \\\"x\\\"\");"));
   EXPECT_TRUE(reads("asm(\".inc\" \"bin \\\"x\\\"\");"));
+  EXPECT_TRUE(reads("asm(\".\" \"in\"\n# 3 \"a.c\"\n  \"clude \\\"x\\\"\");"));
+  EXPECT_FALSE(reads("const char* t = \".i\";\nint n = a.increment;\n"));
   EXPECT_FALSE(reads("# 1 \"table.inc\" 1\nint f(struct s* a) { return a.increment; }\n"));
 }
 
@@ -230,6 +232,7 @@ TEST(CcText, LinksThatAreNotUnderstood) {
                              Words{"--no-undefined"}, Words{"-Bstatic"}, Words{"-plugin", "/own.so"}, Words{"-o"}}) {
     EXPECT_FALSE(reads(words)) << words[0];
   }
+  EXPECT_FALSE(jitc::cli::read_link({"collect2", "-shared", "-o", "a", "a.o", "-o", "b"}));
   EXPECT_FALSE(jitc::cli::read_link({"collect2", "a.o"}));  // a program
   EXPECT_FALSE(jitc::cli::link_command_in("gcc: nothing\n"));
 }
