@@ -1,5 +1,6 @@
 #include "client/cli/cc.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -65,6 +66,13 @@ std::vector<std::string> environment() {
 bool wants_colours() {
   const char* terminal = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+// What it opens would get their numbers.
+bool has_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) return false;
+  return true;
 }
 
 class Cc {
@@ -215,7 +223,7 @@ int run_cc(const std::string& link, std::vector<std::string> words) {
                    .message = "this compiler calls 'jitc cc' again and again",
                    .thing = compiler->path,
                    .remedy = "name the real one: JITC_CC_COMPILER"});
-  if (depth() > 0) {
+  if (depth() > 0 || !has_standard_streams()) {
     ::setenv(kDepth, std::to_string(depth() + 1).c_str(), 1);
     return become_compiler(*compiler);
   }

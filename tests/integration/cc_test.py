@@ -129,6 +129,19 @@ def start(service, place, *words, **more):
     return subprocess.Popen(service.cc(*words), cwd=place.directory, **{"env": service.environment, **more})
 
 
+def closed_streams(service, place):
+    """A compiler that cannot say its warning fails."""
+    for stream in range(3):
+        def close(stream=stream):
+            os.close(stream)
+        words = ["-Wall", "-c", "warn.c"]
+        codes = [subprocess.run([*command, *words], cwd=place.directory, env=service.environment, preexec_fn=close,
+                                stderr=None if stream == 2 else subprocess.DEVNULL).returncode
+                 for command in (["gcc"], service.cc())]
+        expect(f"stream {stream} is closed", codes[1], codes[0])
+    place.directory.joinpath("warn.o").unlink(missing_ok=True)
+
+
 def merging(service, place, directory):
     gate = Gate(directory / "merging")
     environment = {**service.environment, "PATH": gate.path}
@@ -267,6 +280,7 @@ def main():
             what_is_kept(service, one)
             directories(service, one, other)
             umasks(service, one)
+            closed_streams(service, one)
             merging(service, one, directory)
             ended_clients(service, one, directory)
             turns(service, one)
