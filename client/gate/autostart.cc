@@ -18,13 +18,16 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kTick{1};
 
-// <prefix>/bin/jitcd for <prefix>/lib/libjitc.so; without one the name alone, for the PATH.
+// That of the build tree or installation which this library stands in; without one the name alone, for the PATH.
 std::string daemon_program() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&ensure_daemon), &info) && info.dli_fname) {
     const std::string library = info.dli_fname;
-    const std::string beside = library.substr(0, library.rfind('/') + 1) + "../bin/jitcd";
-    if (access(beside.c_str(), X_OK) == 0) return beside;
+    const std::string directory = library.substr(0, library.rfind('/') + 1);
+    for (const char* folder : {"../bin", JITC_BIN_FROM_LIB}) {
+      std::string program = directory + folder + "/jitcd";
+      if (access(program.c_str(), X_OK) == 0) return program;
+    }
   }
   return "jitcd";
 }

@@ -49,8 +49,11 @@ std::vector<std::string> candidates() {
   if (const char* named = ::secure_getenv("JITC_RPC_LIBRARY"); named != nullptr && *named != '\0') return {named};
   std::vector<std::string> paths;
   if (const auto directory = directory_of_this_code(); !directory.empty()) {
-    const auto beside = directory + "/" + kLibraryName;
-    if (::access(beside.c_str(), R_OK) == 0) paths.push_back(beside);
+    // In the build tree, and installed.
+    for (const char* folder : {"/", "/" JITC_PRIVATE_DIR "/"}) {
+      const auto path = directory + folder + kLibraryName;
+      if (::access(path.c_str(), R_OK) == 0) paths.push_back(path);
+    }
   }
   paths.emplace_back(kLibraryName);
   return paths;
@@ -72,7 +75,7 @@ Result<Library> load() {
                 "install libjitc.so and libjitc-rpc.so of one build");
   }
   return fail(ErrorKind::kUnreachable, "the daemon's client library cannot be loaded: " + reasons, kLibraryName,
-              "install it beside libjitc.so; JITC_RPC_LIBRARY may name it");
+              "install it with libjitc.so; JITC_RPC_LIBRARY may name it");
 }
 
 }  // namespace

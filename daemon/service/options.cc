@@ -40,6 +40,13 @@ std::string default_store() {
   return std::string(home != nullptr && *home != '\0' ? home : "/tmp") + "/.cache/jitc";
 }
 
+// Beside this program in a build tree, else where the installation has it.
+std::string own_worker() {
+  const std::string beside = executable_directory() + "/jitc-worker";
+  if (access(beside.c_str(), X_OK) == 0) return beside;
+  return absolute(executable_directory() + "/" JITC_WORKER_FROM_BIN);
+}
+
 // Slurm takes a step for done when its first process goes into the background.
 bool is_task_of_slurm() {
   return std::getenv("SLURM_STEP_ID") != nullptr &&
@@ -56,7 +63,7 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   Options options;
   app.add_flag("--foreground", options.foreground, "do not detach; log to standard error");
   app.add_option("--ready-fd", options.ready_fd, "write one byte to this descriptor when the daemon serves");
-  app.add_option("--worker", options.worker, "path of jitc-worker (default: beside jitcd)")->envname("JITC_WORKER");
+  app.add_option("--worker", options.worker, "path of jitc-worker (default: that of this build)")->envname("JITC_WORKER");
   std::map<std::string, std::string> given;
   for (const auto& info : common::settings_table()) {
     if (std::find(kFlags.begin(), kFlags.end(), info.name) == kFlags.end()) continue;
@@ -90,7 +97,7 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
                         "name another store (JITC_STORE)");
   if (const std::string file = options.settings.text("metrics_file"); !file.empty())
     options.metrics_file = absolute(file);
-  options.worker = options.worker.empty() ? executable_directory() + "/jitc-worker" : absolute(options.worker);
+  options.worker = options.worker.empty() ? own_worker() : absolute(options.worker);
   return CommandLine{std::move(options), {}};
 }
 

@@ -77,7 +77,7 @@ common::Result<void> WorkerLink::spawn() {
   pid_t pid = 0;
   if (const int error = spawn_worker(path_, arguments_, ends->second.get(), pid); error != 0) {
     return common::fail_errno(ErrorKind::kInternal, error, "the worker cannot be started", path_,
-                              "install jitc-worker beside jitcd");
+                              "install jitcd and jitc-worker of one build");
   }
   pid_ = pid;
   spawned_ = std::chrono::steady_clock::now();

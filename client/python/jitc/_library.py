@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import sysconfig
 from ctypes import (CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p)
 
 NONE = 2**32 - 1  # JITC_NONE
@@ -153,7 +154,7 @@ _PROTOTYPES = {
                                      _error]),
     "jitc_module_function": (c_int, [c_void_p, c_char_p, POINTER(c_void_p), _error]),
 }
-_NAME = "libjitc.so"
+_NAME = "libjitc.so.0"
 
 
 def _candidates() -> list[str]:
@@ -163,7 +164,8 @@ def _candidates() -> list[str]:
     if given:
         return [given]
     parents = pathlib.Path(__file__).resolve().parents
-    beside = [parent / folder / _NAME for parent in parents for folder in ("build/lib", "lib", "lib64")]
+    folders = ("build/lib", "lib", f"lib/{sysconfig.get_config_var('MULTIARCH')}", "lib64")
+    beside = [parent / folder / _NAME for parent in parents for folder in folders]
     return [str(path) for path in beside if path.is_file()] + [_NAME]
 
 
