@@ -2,6 +2,7 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME jitc)
 set(CPACK_PACKAGE_VENDOR jitc)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own
 set(CPACK_PACKAGE_CONTACT "jitc maintainers <maintainers@jitc.invalid>")
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_SET_DESTDIR ON)  # the texts that name the prefix then name this one
@@ -45,29 +46,32 @@ endfunction()
 
 debian_package(service jitc science
 "compile service for solvers that generate C while they run
- The daemon jitcd takes C sources from the ranks of an MPI solver, merges
- identical ones, keeps compilers within a limit of processes and memory, and
- caches the shared objects. It has its own compiler: nothing else is needed.
- The command jitc does the same from a shell."
+The daemon jitcd takes C sources from the ranks of an MPI solver, merges
+identical ones, keeps compilers within a limit of processes and memory, and
+caches the shared objects. It has its own compiler: nothing else is needed.
+The command jitc does the same from a shell."
   SUGGESTS "gcc, ${library_package}, python3-jitc")
 debian_package(library ${library_package} libs
 "compile service for solvers that generate C - library
- With libjitc all ranks of an MPI solver agree on one module, rank 0 alone asks
- the daemon for it, and every rank ends with the same functions or the same
- error. It also derives and prints C from symbolic expressions."
+With libjitc all ranks of an MPI solver agree on one module, rank 0 alone asks
+the daemon for it, and every rank ends with the same functions or the same
+error. It also derives and prints C from symbolic expressions."
   RECOMMENDS "jitc ${same}")
 debian_package(development libjitc-dev libdevel
 "compile service for solvers that generate C - development files
- Headers for C and C++, the module for Fortran, and what CMake and pkg-config
- need to find them."
+Headers for C and C++, the module for Fortran, and what CMake and pkg-config
+need to find them."
   DEPENDS "${library_package} ${same}" SUGGESTS "mpi-default-dev, gfortran" SHLIBDEPS OFF)
 debian_package(python python3-jitc python
 "compile service for solvers that generate C - Python package
- SymPy expressions or C text become functions for numpy, PETSc and others,
- compiled once for all ranks of an mpi4py communicator."
+SymPy expressions or C text become functions for numpy, PETSc and others,
+compiled once for all ranks of an mpi4py communicator."
   DEPENDS "python3:any, python3-numpy, ${library_package} ${same}" RECOMMENDS "jitc ${same}"
-  SUGGESTS "python3-sympy, python3-mpi4py, python3-petsc4py" SHLIBDEPS OFF ARCHITECTURE all
-  CONTROL_EXTRA "${CMAKE_CURRENT_SOURCE_DIR}/debian/python/postinst;${CMAKE_CURRENT_SOURCE_DIR}/debian/python/prerm")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+  SUGGESTS "python3-sympy, python3-mpi4py, python3-petsc4py" SHLIBDEPS OFF ARCHITECTURE all)
+# Compiled by Python for itself, and that removed; for others' packages, what needs the library and who tells ld.so.
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/debian/postinst
+    ${CMAKE_CURRENT_SOURCE_DIR}/debian/prerm)
+configure_file(debian/shlibs.in ${library_package}/shlibs @ONLY)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/${library_package}/shlibs
+    ${CMAKE_CURRENT_SOURCE_DIR}/debian/triggers)
 include(CPack)
