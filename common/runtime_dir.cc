@@ -116,7 +116,10 @@ Result<Fd> connect_own(const std::string& socket_path, double wait_seconds) {
   if (wait_seconds > 0) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   auto peer = peer_of(fd.get());
   if (!peer) return std::unexpected(peer.error());
-  if (!is_own_uid(peer->uid))
+  // Root may be the service manager that listens for this user's daemon, which it then starts; a daemon of root's own
+  // closes the connection.
+  const bool is_trusted = is_own_uid(peer->uid) || peer->uid == 0;
+  if (!is_trusted)
     return fail(ErrorKind::kRefused, "the process that listens there runs as uid " + std::to_string(peer->uid),
                 socket_path,
                 "a daemon of your own must listen; use another JITC_RUNTIME_DIR if somebody took this path");

@@ -33,9 +33,10 @@ struct Peer {
   pid_t pid = 0;
 };
 Result<Peer> peer_of(int socket);
-// May this peer be served, or trusted to serve? Same uid only; the overflow uid is nobody.
+// May this peer be served? Same uid only; the overflow uid is nobody.
 bool is_own_uid(uid_t uid);
-// Connects (close-on-exec, non-blocking after the connect) and refuses a peer whose uid is not this process's.
+// Connects (close-on-exec, non-blocking after the connect) and refuses a peer whose uid is neither this process's
+// nor root's.
 // kUnreachable when nobody listens; kRefused for a squatted socket; kTimedOut when the listener's backlog is full and
 // had no room for `wait_seconds` (the daemon is stopped, or very busy).
 Result<Fd> connect_own(const std::string& socket_path, double wait_seconds = 0);

@@ -33,8 +33,7 @@ function(debian_package component package section description)
   # What Debian wants in each package, and an installation below another prefix does without.
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${package})
   configure_file(${CMAKE_CURRENT_SOURCE_DIR}/debian/changelog.in ${folder}/changelog @ONLY)
-  install(CODE "execute_process(COMMAND gzip -9nkf \"${folder}/changelog\" COMMAND_ERROR_IS_FATAL ANY)"
-          COMPONENT ${component} EXCLUDE_FROM_ALL)
+  execute_process(COMMAND gzip -9nkf ${folder}/changelog COMMAND_ERROR_IS_FATAL ANY)
   install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/debian/copyright ${folder}/changelog.gz
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/debian/${component}.lintian-overrides)

@@ -99,6 +99,20 @@ TEST(ConnectOwn, RefusesASquattedSocket) {
   EXPECT_NE(fd.error().message.find("4242"), std::string::npos);
 }
 
+TEST(ConnectOwn, ConnectsToASocketThatRootListensAt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const std::string path = directory.path() + "/s";
+  const Listener listener(path);
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::setgid(4242) == 0 && ::setuid(4242) == 0 && connect_own(path) ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(OwnUid, TheOverflowUidIsNobody) {
   EXPECT_TRUE(is_own_uid(::geteuid()));
   EXPECT_FALSE(is_own_uid(::geteuid() + 1));
