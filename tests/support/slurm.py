@@ -90,7 +90,9 @@ class Service:
 class Slurm:
     """Use as a context manager; `environment` is for what talks to it. Needs enter_namespace()."""
 
-    def __init__(self):
+    def __init__(self, settings=""):
+        """`settings`: further lines of slurm.conf, in which {scratch} is the directory."""
+        self._settings = settings
         self._scratch = tempfile.TemporaryDirectory(prefix="jitc-slurm-")
         self.scratch = pathlib.Path(self._scratch.name)
         self.scratch.chmod(0o755)  # munge's socket must be within everybody's reach
@@ -161,7 +163,7 @@ SchedulerParameters=batch_sched_delay=0
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 ReturnToService=2
-{nodes}PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{self._settings.format(scratch=self.scratch)}{nodes}PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """)
         starting = [self._start("Running as primary controller", "slurmctld", "-D", "-i")]
         starting += [self._start("slurmd started on", "slurmd", "-D", "-N", name) for name in NODES]
