@@ -1,7 +1,8 @@
 #!/bin/sh
 # Epilog= of slurm.conf, as root on each node when a job has ended: ends the job's daemon, however it was started, with
 # all that it compiles, and removes its directory.
-PATH=$PATH:$(dirname "$0")/../../../bin
+PATH=${PATH:-/usr/bin:/bin}:$(dirname "$0")/../../../bin
+export PATH
 export JITC_RUNTIME_DIR="${TMPDIR:-/tmp}/jitc-$SLURM_JOB_UID/$SLURM_JOB_ID.$SLURMD_NODENAME"
 # By the user's own rights: below a directory of the user's, root follows no link and ends no process of others.
 # shellcheck disable=SC2016

@@ -4,7 +4,8 @@
 echo "unset XDG_RUNTIME_DIR"    # of a login session, which the nodes of a job need not have
 echo "export JITC_AUTOSTART=0"  # what ranks or commands started would end with their step
 unset XDG_RUNTIME_DIR
-PATH=$PATH:$(dirname "$0")/../../../bin
+PATH=${PATH:-/usr/bin:/bin}:$(dirname "$0")/../../../bin
+export PATH
 if [ "$SLURM_LOCALID" = 0 ]; then
   jitcd --idle-exit "${JITC_IDLE_EXIT:-0}" </dev/null >/dev/null || echo "print jitcd does not start on $(hostname)"
 fi
