@@ -13,15 +13,11 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from slurm import NODES, PATIENCE, Slurm, enter_namespace, read_to_end, skip  # noqa: E402
+from slurm import NODES, OPENMPI, PATIENCE, Slurm, enter_namespace, read_to_end, skip  # noqa: E402
 
 BIN, EXAMPLES, OPENMPI_CLIENT, MPICH_CLIENT = sys.argv[1:]
 SOURCE = "#include <math.h>\ndouble answer(double x) { return 42.0 * x + cos(0.0) - 1.0; }\n"
 FROM_STORE, FROM_DAEMON, COMPILED = 2, 3, 4
-# Three nodes on one host: what OpenMPI sends between them goes by the loopback.
-OPENMPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,tcp",
-           "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_oob_tcp_if_include": "lo",
-           "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 # A rank that then tells of its node's daemon, for which `jitc submit` waits as ranks do.
 RANK = """#!/bin/sh

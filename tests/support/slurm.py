@@ -17,6 +17,10 @@ NODES = ("n1", "n2", "n3")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc", "scancel")
 PATIENCE = 120  # seconds; ends a hang, measures nothing
 SKIPPED = 77
+# Three nodes on one host: what OpenMPI sends between them goes by the loopback.
+OPENMPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,tcp",
+           "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_oob_tcp_if_include": "lo",
+           "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 def skip(reason):
