@@ -42,7 +42,7 @@ std::string default_store() {
 
 // Beside this program in a build tree, else where the installation has it.
 std::string own_worker() {
-  const std::string beside = executable_directory() + "/jitc-worker";
+  std::string beside = executable_directory() + "/jitc-worker";
   if (access(beside.c_str(), X_OK) == 0) return beside;
   return absolute(executable_directory() + "/" JITC_WORKER_FROM_BIN);
 }
@@ -63,7 +63,8 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   Options options;
   app.add_flag("--foreground", options.foreground, "do not detach; log to standard error");
   app.add_option("--ready-fd", options.ready_fd, "write one byte to this descriptor when the daemon serves");
-  app.add_option("--worker", options.worker, "path of jitc-worker (default: that of this build)")->envname("JITC_WORKER");
+  app.add_option("--worker", options.worker, "path of jitc-worker (default: that of this build)")
+      ->envname("JITC_WORKER");
   std::map<std::string, std::string> given;
   for (const auto& info : common::settings_table()) {
     if (std::find(kFlags.begin(), kFlags.end(), info.name) == kFlags.end()) continue;
