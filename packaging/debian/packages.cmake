@@ -7,8 +7,9 @@ set(CPACK_PACKAGE_CONTACT "jitc maintainers <maintainers@jitc.invalid>")
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_SET_DESTDIR ON)  # the texts that name the prefix then name this one
 set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_SOURCE_DIR}/debian/compress_manuals.cmake)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL service library development python)
+set(CPACK_COMPONENTS_ALL daemon library dev python)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
@@ -43,7 +44,7 @@ function(debian_package component package section description)
   endif()
 endfunction()
 
-debian_package(service jitc science
+debian_package(daemon jitc science
 "compile service for solvers that generate C while they run
 The daemon jitcd takes C sources from the ranks of an MPI solver, merges
 identical ones, keeps compilers within a limit of processes and memory, and
@@ -56,7 +57,7 @@ With libjitc all ranks of an MPI solver agree on one module, rank 0 alone asks
 the daemon for it, and every rank ends with the same functions or the same
 error. It also derives and prints C from symbolic expressions."
   RECOMMENDS "jitc ${same}")
-debian_package(development libjitc-dev libdevel
+debian_package(dev libjitc-dev libdevel
 "compile service for solvers that generate C - development files
 Headers for C and C++, the module for Fortran, and what CMake and pkg-config
 need to find them."
