@@ -39,11 +39,11 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 10;
 constexpr std::ptrdiff_t kMostDots = 1000;
 
 constexpr auto kTable = std::to_array<SettingInfo>({
-    {"runtime_dir", "JITC_RUNTIME_DIR", "--runtime-dir", kText, "", "",
+    {"runtime_dir", "JITC_RUNTIME_DIR", "--runtime-dir", kDirectory, "", "",
      "directory of socket, lock and identity file (default: $XDG_RUNTIME_DIR/jitc, else jitc-<uid> in the temp "
      "directory; "
      "inside a batch job <job>.<node> below it)"},
-    {"store", "JITC_STORE", "--store", kText, "", "", "writable store of artifacts (default: ~/.cache/jitc)"},
+    {"store", "JITC_STORE", "--store", kDirectory, "", "", "writable store of artifacts (default: ~/.cache/jitc)"},
     {"store_readonly", "JITC_STORE_READONLY", "", kList, "", "",
      "stores that are read before the writable one, ':' between"},
     {"store_max", "JITC_STORE_MAX", "--store-max", kBytes, "10G", "", "size that the writable store may reach"},
@@ -91,15 +91,15 @@ constexpr auto kTable = std::to_array<SettingInfo>({
      "progress lines on standard error (auto: on a terminal)"},
     {"log", "JITC_LOG", "--log", kText, "info", "", "LEVEL or LEVEL:FILE; levels trace, debug, info, warn, error, off"},
     {"log_format", "JITC_LOG_FORMAT", "--log-format", kChoice, "text", "text json", "form of the daemon's log lines"},
-    {"metrics_file", "JITC_METRICS_FILE", "", kText, "", "",
+    {"metrics_file", "JITC_METRICS_FILE", "", kFile, "", "",
      "file that the daemon writes its counters to every 15 s, for node_exporter's textfile collector (NAME.prom)"},
     {"autostart", "JITC_AUTOSTART", "", kChoice, "auto", "0 1 auto",
      "start a daemon when none runs (auto: the command does, ranks of a solver do not)"},
     {"require_daemon", "JITC_REQUIRE_DAEMON", "", kBool, "0", "",
      "no fallback: without a daemon's answer a compile is an error"},
-    {"stage_dir", "JITC_STAGE_DIR", "", kText, "", "",
+    {"stage_dir", "JITC_STAGE_DIR", "", kDirectory, "", "",
      "load modules from files in this directory (for debuggers and profilers)"},
-    {"record", "JITC_RECORD", "", kText, "", "", "file that each request of a run is added to, for 'jitc warm'"},
+    {"record", "JITC_RECORD", "", kFile, "", "", "file that each request of a run is added to, for 'jitc warm'"},
     {"lazy_arms", "JITC_LAZY_ARMS", "", kBool, "0", "", "never hoist a temporary out of a piecewise arm"},
     {"idle_exit", "JITC_IDLE_EXIT", "--idle-exit", kSeconds, "30min", "",
      "the daemon ends after so long without work (0: never, as with --foreground in a batch job unless this is set)"},
@@ -161,6 +161,8 @@ std::string what_is_allowed(const SettingInfo& info, const std::string& text) {
   if (!is_utf8(text)) return "text in UTF-8";
   switch (info.type) {
     case kText:
+    case kDirectory:
+    case kFile:
     case kList:
       return {};
     case kBool:
@@ -283,6 +285,35 @@ Result<void> check_store_mode(const Settings& settings) {
 
 std::span<const SettingInfo> settings_table() { return kTable; }
 
+std::string value_name(const SettingInfo& info) {
+  std::string choices = "{" + std::string(info.choices) + "}";
+  switch (info.type) {
+    case kText:
+      return "TEXT";
+    case kDirectory:
+      return "DIR";
+    case kFile:
+      return "FILE";
+    case kList:
+      return "PATHS";
+    case kBool:
+      return "{0,1}";
+    case kCount:
+    case kPositive:
+      return "N";
+    case kBytes:
+      return "SIZE";
+    case kSeconds:
+      return "TIME";
+    case kChoice:
+      std::ranges::replace(choices, ' ', ',');
+      return choices;
+    case kMode:
+      return "MODE";
+  }
+  return {};
+}
+
 Result<Settings> Settings::load(const std::map<std::string, std::string>& given, std::string_view giver) {
   Settings settings;
   Values& values = settings.values_;
@@ -336,6 +367,20 @@ std::vector<std::string> Settings::list(std::string_view name) const {
 }
 
 bool Settings::flag(std::string_view name) const { return value(name).text == "1"; }
+
+std::vector<std::string> unknown_variables() {
+  // Read elsewhere than in the table.
+  constexpr std::array<std::string_view, 6> kOthers = {"JITC_JOB_FILE", "JITC_LIBRARY",       "JITC_RPC_LIBRARY",
+                                                       "JITC_WORKER",   "JITC_TEST_ISA_MASK", "JITC_WORKER_PREPARED"};
+  std::vector<std::string> unknown;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("JITC_") || std::ranges::find(kOthers, name) != kOthers.end()) continue;
+    if (std::ranges::find(kTable, name, &SettingInfo::environment) == kTable.end()) unknown.emplace_back(name);
+  }
+  return unknown;
+}
 
 // Texts were checked when they were set, so that the fallbacks below are never seen.
 std::uint64_t Settings::count(std::string_view name) const { return parse_count(value(name).text).value_or(0); }

@@ -16,7 +16,19 @@
 
 namespace jitc::common {
 
-enum class SettingType { kText, kList, kBool, kCount, kPositive, kBytes, kSeconds, kChoice, kMode };
+enum class SettingType {
+  kText,
+  kDirectory,
+  kFile,
+  kList,  // of paths
+  kBool,
+  kCount,
+  kPositive,
+  kBytes,
+  kSeconds,
+  kChoice,
+  kMode
+};
 
 struct SettingInfo {
   std::string_view name;         // in TOML files: "store", "max_compilers"
@@ -28,6 +40,11 @@ struct SettingInfo {
   std::string_view help;
 };
 std::span<const SettingInfo> settings_table();
+// What stands for a value in help texts: "DIR", "SIZE", "{0,1,auto}".
+std::string value_name(const SettingInfo& info);
+
+// Variables of this process whose names begin with JITC_, and that nothing reads: misspelt ones.
+std::vector<std::string> unknown_variables();
 
 class Settings {
  public:

@@ -52,6 +52,14 @@ void add_ls(CLI::App& cache, Action& action, const Options& options) {
       ->type_name("ORDER");
   add_parsed<std::uint64_t>(*ls, "--limit", options->limit, "N", common::parse_positive, "only the first N");
   ls->add_flag("--json", options->json, "one JSON object per artifact");
+  ls->footer(common::help_footer("", {"jitc cache ls --limit 10", "jitc cache ls --sort compile-seconds --json"}));
+}
+
+void add_show(CLI::App& cache, Action& action, const Options& options) {
+  auto* show = add(cache, action, options, "show", "an artifact's manifest, as JSON", cache_show);
+  show->add_option("KEY", options->keys, "key, or its beginning")->required()->expected(1);
+  show->add_flag("--json", options->json, "the same: it is JSON anyway");
+  show->footer(common::help_footer("", {"jitc cache show 8f02", "jitc cache show --json 8f02"}));
 }
 
 void add_verify(CLI::App& cache, Action& action, const Options& options) {
@@ -60,9 +68,10 @@ void add_verify(CLI::App& cache, Action& action, const Options& options) {
   verify->add_flag("--repair", options->repair,
                    "move what is corrupt, not trusted or no file out of the writable store, into its quarantine");
   verify->add_flag("--json", options->json, "one JSON object per artifact that is not good");
-  verify->footer(
+  verify->footer(common::help_footer(
       "Exit code 7 if an artifact is corrupt, unreadable or not trusted; with --repair, if one is left.\n"
-      "Not trusted: another user can have made or changed it. What is removed is compiled again on the next request.");
+      "Not trusted: another user can have made or changed it. What is removed is compiled again on the next request.",
+      {"jitc cache verify", "jitc cache verify --repair --json"}));
 }
 
 void add_gc(CLI::App& cache, Action& action, const Options& options) {
@@ -75,10 +84,11 @@ void add_gc(CLI::App& cache, Action& action, const Options& options) {
                      "time since the last use, such as 30d; 0: any [JITC_STORE_MAX_AGE]");
   gc->add_flag("--dry-run", options->dry_run, "say what would go, and change nothing");
   gc->add_flag("--json", options->json, "one JSON object");
-  gc->footer(
+  gc->footer(common::help_footer(
       "What was used longest ago goes first; what was used within the last hour stays whatever the limits say.\n"
       "Temporary files of writers that have ended go too, and all but the last of the quarantine.\n"
-      "A daemon does the same by itself. Exit code 4: another process of this node cleans the store now.");
+      "A daemon does the same by itself. Exit code 4: another process of this node cleans the store now.",
+      {"jitc cache gc --dry-run", "jitc cache gc --max-bytes 2G --max-age 30d"}));
 }
 
 void add_rm(CLI::App& cache, Action& action, const Options& options) {
@@ -90,9 +100,10 @@ void add_rm(CLI::App& cache, Action& action, const Options& options) {
   rm->add_flag("--all", options->all, "everything; needs --yes");
   rm->add_flag("--yes", options->yes, "with what names everything (--all, --older-than 0): really");
   rm->add_flag("--json", options->json, "one JSON object per artifact");
-  rm->footer(
+  rm->footer(common::help_footer(
       "Nothing is removed when a KEY is of no artifact or of several (exit code 2). Who has an artifact loaded keeps "
-      "it.\nExit code 7 if one cannot be removed.");
+      "it.\nExit code 7 if one cannot be removed.",
+      {"jitc cache rm 8f02", "jitc cache rm --older-than 30d --json"}));
 }
 
 void add_export(CLI::App& cache, Action& action, const Options& options) {
@@ -100,21 +111,24 @@ void add_export(CLI::App& cache, Action& action, const Options& options) {
   out->add_option("KEY", options->keys, "keys, or their beginnings");
   out->add_flag("--all", options->all, "every artifact of the stores");
   out->add_option("-o,--output", options->archive, "the archive; - is standard output")->required()->type_name("FILE");
-  out->footer(
+  out->add_flag("--json", options->json, "one JSON object of what was written; the archive must be a file");
+  out->footer(common::help_footer(
       "The archive is a tar file; equal artifacts make equal archives. Each artifact is verified before: one that is\n"
-      "corrupt is told and left out (exit code 7).");
+      "corrupt is told and left out (exit code 7).",
+      {"jitc cache export --all -o artifacts.tar", "jitc cache export 8f02 -o one.tar"}));
 }
 
 void add_import(CLI::App& cache, Action& action, const Options& options) {
   auto* in = add(cache, action, options, "import", "put an archive's artifacts into the writable store", cache_import);
   in->add_option("FILE", options->archive, "the archive; - is standard input")->required();
   in->add_flag("--json", options->json, "one JSON object per entry");
-  in->footer(
+  in->footer(common::help_footer(
       "Each artifact is verified before it is published, whatever its name; those that the store has stay as they "
       "are.\n"
       "Exit code 7: something in the archive is no good artifact, the archive is damaged or cut short (what came "
       "before\n"
-      "is imported), or the store cannot be written. An artifact is code: import from people whom you trust.");
+      "is imported), or the store cannot be written. An artifact is code: import from people whom you trust.",
+      {"jitc cache import artifacts.tar", "jitc cache import --json --store other artifacts.tar"}));
 }
 
 }  // namespace
@@ -128,10 +142,7 @@ void add_cache(CLI::App& app, Action& action) {
       "A store that does not exist yet holds nothing: exit code 0, and a line that says so. What is no store is an\n"
       "error: exit code 7.");
   add_ls(*cache, action, options);
-  add(*cache, action, options, "show", "an artifact's manifest, as JSON", cache_show)
-      ->add_option("KEY", options->keys, "key, or its beginning")
-      ->required()
-      ->expected(1);
+  add_show(*cache, action, options);
   add_verify(*cache, action, options);
   add_gc(*cache, action, options);
   add_rm(*cache, action, options);

@@ -136,6 +136,10 @@ int cache_export(const Context& context, const CacheOptions& options) {
   const auto listing = list_stores(layers);
   const auto keys = keys_of(options, listing.entries);
   if (!keys) return report(keys.error());
+  if (options.json && options.archive == "-")
+    return report(fail(ErrorKind::kUsage, "standard output takes the archive or the object, not both", "--json",
+                       "name a file with -o")
+                      .error());
   int code = report_gaps(listing);
   auto output = Output::open(options.archive);
   if (!output) return report(output.error());
@@ -153,6 +157,8 @@ int cache_export(const Context& context, const CacheOptions& options) {
   auto ended = write_end(sink);
   if (ended) ended = output->commit();
   if (!ended) return report(ended.error());
+  if (options.json)
+    std::printf("%s\n", one_line(nlohmann::ordered_json{{"archive", options.archive}, {"artifacts", count}}).c_str());
   std::fprintf(stderr, "jitc: %zu artifacts exported\n", count);
   return code;
 }

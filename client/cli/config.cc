@@ -33,6 +33,8 @@ int run(const Options& options) {
       std::printf("%-18s   %s; %s\n", "", std::string(info.environment).c_str(), std::string(info.help).c_str());
   }
   if (options.json) std::printf("%s\n", one_line(object).c_str());
+  for (const auto& name : common::unknown_variables())
+    say("jitc: warning: " + name + ": no setting has this variable\n");
   return 0;
 }
 
@@ -45,18 +47,24 @@ void add_config(CLI::App& app, Action& action) {
   config->add_flag("--explain", options->help_texts, "say what each setting means");
   options->settings.add(*config, {"runtime_dir"});
   config->footer(
-      "A flag goes before the environment, then the job's file (JITC_JOB_FILE), the user's "
-      "(~/.config/jitc/jitc.toml),\n"
-      "the site's (/etc/jitc/jitc.toml), then the default.\n"
-      "The files are TOML, of 64 KiB at most; every value is UTF-8.");
+      common::help_footer("A flag goes before the environment, then the job's file (JITC_JOB_FILE), the user's "
+                          "(~/.config/jitc/jitc.toml),\n"
+                          "the site's (/etc/jitc/jitc.toml), then the default.\n"
+                          "The files are TOML, of 64 KiB at most; every value is UTF-8.",
+                          {"jitc config", "jitc config --explain", "jitc config --json"}));
   config->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 void add_version(CLI::App& app, Action& action) {
+  auto json = std::make_shared<bool>(false);
   auto* version = app.add_subcommand("version", "this program's version");
-  version->callback([&action] {
-    action = [] {
-      std::printf("jitc %s\n", common::build_version());
+  version->add_flag("--json", *json, "one JSON object");
+  version->footer(common::help_footer("", {"jitc version", "jitc version --json"}));
+  version->callback([json, &action] {
+    action = [json] {
+      const std::string text = *json ? one_line(nlohmann::ordered_json{{"version", common::build_version()}})
+                                     : std::string("jitc ") + common::build_version();
+      std::printf("%s\n", text.c_str());
       return 0;
     };
   });

@@ -64,7 +64,7 @@ void SettingFlags::add(CLI::App& app, std::initializer_list<std::string_view> se
            std::string(info.flag),
            [this, name = std::string(info.name)](const std::string& text) { given_[name] = text; },
            std::string(info.help) + " [" + std::string(info.environment) + "]")
-        ->type_name("VALUE");
+        ->type_name(common::value_name(info));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "client/rpc/daemon.h"
+#include "common/command_tree.h"
 #include "common/error.h"
 #include "common/settings.h"
 
@@ -105,6 +106,9 @@ void add_explain(CLI::App& app, Action& run);
 void add_replay(CLI::App& app, Action& run);
 void add_daemon(CLI::App& app, Action& run);
 void add_config(CLI::App& app, Action& run);
+void add_doctor(CLI::App& app, Action& run);
 void add_version(CLI::App& app, Action& run);
+void add_man(CLI::App& app, Action& run);
+void add_completion(CLI::App& app, Action& run);
 
 }  // namespace jitc::cli

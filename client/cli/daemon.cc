@@ -21,6 +21,7 @@ constexpr double kQuerySeconds = 2;
 
 struct Options {
   double timeout = 60;
+  bool json = false;
   SettingFlags settings;
 };
 
@@ -41,6 +42,13 @@ common::Result<void> wait_for_drained(const Context& context, const LockHolder& 
               "wait for what it compiles ('jitc jobs'), or end it at once with 'jitc daemon stop'");
 }
 
+// Standard error for people, the object for scripts.
+int say_state(const Options& options, const char* state, const Context& context, pid_t pid) {
+  std::fprintf(stderr, "jitc: %s, pid %d, %s\n", state, pid, context.runtime_dir.c_str());
+  if (options.json) std::printf("%s\n", daemon_json(state, context.runtime_dir, pid).c_str());
+  return 0;
+}
+
 int start(const Options& options) {
   const Deadline deadline(options.timeout);
   watch_interrupts();
@@ -52,9 +60,7 @@ int start(const Options& options) {
   if (auto serves = ensure_daemon(*context, true, deadline); !serves) return report(serves.error());
   const auto holder = lock_holder(context->runtime_dir);
   const bool same = before && holder && before->pid == holder->pid;
-  std::fprintf(stderr, "jitc: %s, pid %d, %s\n", same ? "already running" : "started", holder ? holder->pid : 0,
-               context->runtime_dir.c_str());
-  return 0;
+  return say_state(options, same ? "already running" : "started", *context, holder ? holder->pid : 0);
 }
 
 int stop(const Options& options) {
@@ -62,7 +68,10 @@ int stop(const Options& options) {
   const auto context = Context::load(options.settings);
   if (!context) return report(context.error());
   const auto holder = find_daemon(*context);
-  if (!holder) return 0;
+  if (!holder) {
+    if (options.json) std::printf("%s\n", daemon_json("not running", context->runtime_dir, 0).c_str());
+    return 0;
+  }
   const std::string who = "pid " + std::to_string(holder->pid);
   if (::syscall(SYS_pidfd_send_signal, holder->process.get(), SIGTERM, nullptr, 0) != 0 && errno != ESRCH)
     return report(common::fail_errno(ErrorKind::kRefused, errno, "the daemon cannot be signalled", who).error());
@@ -70,8 +79,7 @@ int stop(const Options& options) {
     return report(fail(ErrorKind::kTimedOut, "the daemon was told to end and has not yet", who,
                        "wait, or look into jitcd.log in " + context->runtime_dir)
                       .error());
-  std::fprintf(stderr, "jitc: stopped, pid %d\n", holder->pid);
-  return 0;
+  return say_state(options, "stopped", *context, holder->pid);
 }
 
 int status(const Options& options) {
@@ -82,7 +90,12 @@ int status(const Options& options) {
     return report(
         fail(ErrorKind::kUnreachable, "no daemon runs", context->runtime_dir, "start one with 'jitc daemon start'")
             .error());
-  std::printf("%s, pid %d, %s\n", drains(*context) ? "draining" : "running", holder->pid, context->runtime_dir.c_str());
+  const char* state = drains(*context) ? "draining" : "running";
+  if (options.json) {
+    std::printf("%s\n", daemon_json(state, context->runtime_dir, holder->pid).c_str());
+  } else {
+    std::printf("%s, pid %d, %s\n", state, holder->pid, context->runtime_dir.c_str());
+  }
   return 0;
 }
 
@@ -90,6 +103,9 @@ void add(CLI::App& daemon, Action& action, const char* name, const char* help, i
   auto options = std::make_shared<Options>();
   auto* command = daemon.add_subcommand(name, help);
   options->settings.add(*command, {"runtime_dir"});
+  command->add_flag("--json", options->json, "one JSON object");
+  const std::string example = std::string("jitc daemon ") + name;
+  command->footer(common::help_footer("", {example, example + " --json"}));
   if (run != status) add_timeout(*command, options->timeout, "seconds to wait for it; 0: no end");
   command->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
 }

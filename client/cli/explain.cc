@@ -379,7 +379,8 @@ int run(const Options& options) {
 void add_explain(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* explain = app.add_subcommand("explain", "why a source is a hit or a miss; how artifacts differ");
-  explain->footer(kFooter);
+  explain->footer(common::help_footer(
+      kFooter, {"jitc explain kernel.c", "jitc explain kernel.c other.c", "jitc explain --flag=-O2 --json kernel.c"}));
   explain->add_option("NAME", options->names, "a C source (- is standard input), or an artifact's key")
       ->required()
       ->expected(1, 2)

@@ -87,7 +87,7 @@ void show_left(const Context& context, const Deadline& deadline, bool progress) 
 // Standard error for people, the object for scripts.
 int say_state(const Options& options, const char* state, const Context& context, pid_t pid) {
   if (pid != 0) std::fprintf(stderr, "jitc: %s, pid %d\n", state, pid);
-  if (options.json) put(drain_json(state, context.runtime_dir, pid) + "\n");
+  if (options.json) put(daemon_json(state, context.runtime_dir, pid) + "\n");
   return 0;
 }
 
@@ -123,8 +123,9 @@ CLI::App* add(CLI::App& app, Action& action, const char* name, const char* help,
 
 void add_jobs(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  add(app, action, "jobs", "what the daemon compiles, and what waits", list, options)
-      ->add_flag("--json", options->json, "one JSON object");
+  auto* command = add(app, action, "jobs", "what the daemon compiles, and what waits", list, options);
+  command->add_flag("--json", options->json, "one JSON object");
+  command->footer(common::help_footer("", {"jitc jobs", "jitc jobs --json"}));
 }
 
 void add_cancel(CLI::App& app, Action& action) {
@@ -133,7 +134,9 @@ void add_cancel(CLI::App& app, Action& action) {
   command->add_option("ID", options->ids, "the number of a flight, or the first digits of its key: see 'jitc jobs'")
       ->required();
   command->add_flag("--json", options->json, "one JSON object for each ID");
-  command->footer("What waits for it fails with CANCELLED (exit code 9). Exit code 2: no such compile waits or runs.");
+  command->footer(common::help_footer(
+      "What waits for it fails with CANCELLED (exit code 9). Exit code 2: no such compile waits or runs.",
+      {"jitc cancel 7", "jitc cancel --json 8f02"}));
 }
 
 void add_drain(CLI::App& app, Action& action) {
@@ -142,7 +145,9 @@ void add_drain(CLI::App& app, Action& action) {
   command->add_flag("--no-wait", options->no_wait, "return as soon as the daemon knows");
   command->add_flag("--json", options->json, "one JSON object");
   add_timeout(*command, options->timeout, "seconds to wait for its end; 0: no end");
-  command->footer("Meanwhile it serves what is in the store, and refuses what would have to be compiled.");
+  command->footer(
+      common::help_footer("Meanwhile it serves what is in the store, and refuses what would have to be compiled.",
+                          {"jitc drain", "jitc drain --no-wait --json"}));
 }
 
 }  // namespace jitc::cli

@@ -94,7 +94,7 @@ std::string cancelled_json(const std::string& id, const common::Result<JobInfo>&
   return one_line(object);
 }
 
-std::string drain_json(const std::string& state, const std::string& runtime_dir, std::int64_t pid) {
+std::string daemon_json(const std::string& state, const std::string& runtime_dir, std::int64_t pid) {
   ordered_json object = {{"state", state}, {"runtime_dir", runtime_dir}};
   if (pid != 0) object["pid"] = pid;
   return one_line(object);

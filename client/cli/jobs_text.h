@@ -37,7 +37,7 @@ std::string description(const JobInfo& job, bool utf8);
 std::string cancelled_json(const std::string& id, const common::Result<JobInfo>& job);
 
 // What `jitc drain --json` says: "draining", "drained" or "not running"; `pid` 0: there is no daemon.
-std::string drain_json(const std::string& state, const std::string& runtime_dir, std::int64_t pid);
+std::string daemon_json(const std::string& state, const std::string& runtime_dir, std::int64_t pid);
 
 // Which one somebody means by the number of its flight, or by the first digits (four at least) of its key, in either
 // case. kUsage when none fits, or several do.

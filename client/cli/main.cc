@@ -24,9 +24,10 @@ int run(int argc, char** argv) {
   CLI::App app("Compiles C sources once per node and keeps what it compiled.", "jitc");
   app.set_version_flag("--version", std::string("jitc ") + jitc::common::build_version());
   app.require_subcommand(1);
-  app.footer(
+  app.footer(jitc::common::help_footer(
       "Each subcommand has its own --help; exit codes are in 'jitc submit --help'.\n"
-      "Settings come from flags, JITC_ variables and jitc.toml files: 'jitc config --explain' lists them.");
+      "Settings come from flags, JITC_ variables and jitc.toml files: 'jitc config --explain' lists them.",
+      {"jitc submit kernel.c", "jitc status", "jitc doctor"}));
   jitc::cli::Action action;
   jitc::cli::add_submit(app, action);
   jitc::cli::add_lower(app, action);
@@ -45,7 +46,10 @@ int run(int argc, char** argv) {
   jitc::cli::add_replay(app, action);
   jitc::cli::add_daemon(app, action);
   jitc::cli::add_config(app, action);
+  jitc::cli::add_doctor(app, action);
   jitc::cli::add_version(app, action);
+  jitc::cli::add_man(app, action);
+  jitc::cli::add_completion(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -197,7 +197,7 @@ int run(const Options& options) {
 void add_replay(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* replay = app.add_subcommand("replay", "compile again what failed, from its capsule");
-  replay->footer(kFooter);
+  replay->footer(common::help_footer(kFooter, {"jitc replay capsule.json", "jitc replay --keep failed capsule.json"}));
   replay->add_option("CAPSULE", options->file, "the file that an error named, or a copy")->required();
   options->settings.add(*replay, {"cc", "runtime_dir"});
   replay->add_option("--keep", options->keep, "write source, headers, command, log and module into this directory")

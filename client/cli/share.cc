@@ -50,7 +50,7 @@ int run(const Options& options) {
 void add_share(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* share = app.add_subcommand("share", "print a C source with its common subexpressions shared");
-  share->footer(kFooter);
+  share->footer(common::help_footer(kFooter, {"jitc share kernel.c --stats -o shared.c"}));
   share->add_option("FILE", options->file, "C source; - is standard input")->required();
   share->add_option("-o,--output", options->output, "write to this file instead of standard output")
       ->type_name("OUT.c");

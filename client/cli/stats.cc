@@ -59,6 +59,7 @@ void add_stats(CLI::App& app, Action& action) {
       ->type_name("FORMAT");
   stats->add_flag("--json", options->json, "the same as --format=json");
   options->settings.add(*stats, {"runtime_dir"});
+  stats->footer(common::help_footer("", {"jitc stats", "jitc stats --format prometheus"}));
   stats->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -41,6 +41,7 @@ void add_status(CLI::App& app, Action& action) {
   interval->expected(0, 1);
   status->add_flag("--json", options->json, "one JSON object")->excludes(interval);
   options->settings.add(*status, {"runtime_dir"});
+  status->footer(common::help_footer("", {"jitc status", "jitc status --json"}));
   status->callback([options, interval, &action] {
     action = [options, again = interval->count() > 0] { return run(*options, again); };
   });

@@ -123,7 +123,9 @@ int run(const Options& options) {
 void add_submit(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* submit = app.add_subcommand("submit", "compile C sources; print the artifacts' paths");
-  submit->footer(kFooter);
+  submit->footer(
+      common::help_footer(kFooter, {"jitc submit kernel.c other.c", "jitc submit --flag=-O2 -o kernel.so kernel.c",
+                                    "jitc submit --cc gcc --json kernel.c"}));
   submit->add_option("FILE", options->files, "C sources; - is standard input")->required();
   add_source_options(*submit, options->source);
   submit->add_option("-o,--output", options->output, "copy the artifact to this file (one source only)")

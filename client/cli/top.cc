@@ -54,6 +54,7 @@ void add_top(CLI::App& app, Action& action) {
       ->type_name("N");
   top->add_flag("--json", options->watch.in_lines, "one JSON object for each look, a line each");
   options->settings.add(*top, {"runtime_dir"});
+  top->footer(common::help_footer("", {"jitc top --count 1", "jitc top --json --count 2 --interval 0.1"}));
   top->callback([options, top, &action] {
     const bool plain_is_once = top->count("--interval") == 0 && options->watch.count == 0;
     action = [options, plain_is_once] { return run(*options, plain_is_once); };

@@ -48,6 +48,7 @@ void add_trace(CLI::App& app, Action& action) {
   trace->add_option("--svg", options->svg, "write a picture there; - is standard output")->type_name("FILE");
   add_seconds(*trace, "--last", options->last, "only the last so many seconds");
   options->settings.add(*trace, {"runtime_dir"});
+  trace->footer(common::help_footer("", {"jitc trace -o trace.json", "jitc trace --last 60 --svg timeline.svg"}));
   trace->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -172,7 +172,8 @@ int run(const Options& options) {
 void add_warm(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* warm = app.add_subcommand("warm", "build what a run has recorded (JITC_RECORD), for the next ones");
-  warm->footer(kFooter);
+  warm->footer(
+      common::help_footer(kFooter, {"jitc warm plan.jsonl", "jitc warm plan.jsonl --isa x86-64-v2,native -j 2"}));
   warm->add_option("PLAN", options->plan, "the recorded file; - is standard input")->required();
   warm->add_option("--isa", options->isas,
                    "levels such as x86-64-v3, and native, ',' between (default: this machine's)")

@@ -39,8 +39,7 @@ Screen size_of_terminal() {
     screen.rows = size.ws_row;
   }
   screen.utf8 = locale_is_utf8();
-  const char* refused = std::getenv("NO_COLOR");
-  screen.colours = refused == nullptr || *refused == '\0';
+  screen.colours = stdout_takes_colours();
   return screen;
 }
 
@@ -174,6 +173,11 @@ int watch(const Watch& options, const std::function<common::Result<std::string>(
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+
+bool stdout_takes_colours() {
+  const char* refused = std::getenv("NO_COLOR");
+  return stdout_is_terminal() && (refused == nullptr || *refused == '\0');
+}
 
 bool locale_is_utf8() {
   static const bool utf8 = [] {

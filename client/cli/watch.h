@@ -21,6 +21,8 @@ struct Watch {
 int watch(const Watch& options, const std::function<common::Result<std::string>(const Screen&)>& render);
 
 bool stdout_is_terminal();
+// It is one, and NO_COLOR does not forbid them.
+bool stdout_takes_colours();
 // Does the locale of the environment write UTF-8?
 bool locale_is_utf8();
 

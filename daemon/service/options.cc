@@ -10,6 +10,7 @@
 
 #include "common/files.h"
 #include "common/identity.h"
+#include "common/manual.h"
 #include "common/runtime_dir.h"
 #include "common/utf8.h"
 #include "daemon/service/process.h"
@@ -59,19 +60,23 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   const std::string version = std::string("jitcd ") + common::build_version();
   CLI::App app("jitcd: the node's compile service", "jitcd");
   app.set_version_flag("--version", version);
-  app.footer(kFooter);
+  app.footer(common::help_footer(kFooter, {"jitcd", "jitcd --foreground --max-compilers 2 --memory-budget 4G",
+                                           "jitcd --store /scratch/me/jitc --log debug"}));
   Options options;
   app.add_flag("--foreground", options.foreground, "do not detach; log to standard error");
   app.add_option("--ready-fd", options.ready_fd, "write one byte to this descriptor when the daemon serves");
   app.add_option("--worker", options.worker, "path of jitc-worker (default: that of this build)")
       ->envname("JITC_WORKER");
+  bool manual = false;
+  app.add_flag("--man", manual, "print the manual page jitcd(8)");
   std::map<std::string, std::string> given;
   for (const auto& info : common::settings_table()) {
     if (std::find(kFlags.begin(), kFlags.end(), info.name) == kFlags.end()) continue;
     const std::string name(info.name);
     app.add_option_function<std::string>(
-        std::string(info.flag), [&given, name](const std::string& text) { given[name] = text; },
-        std::string(info.help) + " [" + std::string(info.environment) + "]");
+           std::string(info.flag), [&given, name](const std::string& text) { given[name] = text; },
+           std::string(info.help) + " [" + std::string(info.environment) + "]")
+        ->type_name(common::value_name(info));
   }
   try {
     app.parse(argc, argv);
@@ -82,6 +87,9 @@ common::Result<CommandLine> read_command_line(int argc, const char* const* argv)
   } catch (const CLI::ParseError& error) {
     return common::fail(ErrorKind::kUsage, error.what(), "command line", "see jitcd --help");
   }
+  if (manual)
+    return CommandLine{std::nullopt, common::command_manual(common::command_tree(app), 8, "the node's compile service",
+                                                            {"jitc(1)", "jitc.toml(5)", "libjitc(3)"})};
   auto settings = common::Settings::load(given);
   if (!settings) return std::unexpected(settings.error());
   options.settings = std::move(*settings);

@@ -74,8 +74,8 @@ TEST(JobsText, HasAnObjectForWhatWasCancelledOrWhyNot) {
 }
 
 TEST(JobsText, HasAnObjectForADrain) {
-  EXPECT_EQ(drain_json("drained", "/run/j", 12), R"({"state":"drained","runtime_dir":"/run/j","pid":12})");
-  EXPECT_EQ(drain_json("not running", "/run/j", 0), R"({"state":"not running","runtime_dir":"/run/j"})");
+  EXPECT_EQ(daemon_json("drained", "/run/j", 12), R"({"state":"drained","runtime_dir":"/run/j","pid":12})");
+  EXPECT_EQ(daemon_json("not running", "/run/j", 0), R"({"state":"not running","runtime_dir":"/run/j"})");
 }
 
 TEST(IsDraining, IsWhatTheDaemonSays) {

@@ -1,0 +1,15 @@
+// Completion in shells, from the command line that the parser knows. Pure.
+#pragma once
+
+#include <string>
+
+#include "common/command_tree.h"
+
+namespace jitc::cli {
+
+// A script for bash to source, or for its directory of completions.
+std::string bash_completion(const common::Command& program);
+// The file _PROGRAM for a directory of zsh's fpath.
+std::string zsh_completion(const common::Command& program);
+
+}  // namespace jitc::cli
