@@ -43,6 +43,22 @@ std::string shown(std::string_view text) {
   return out;
 }
 
+// The same in filled text, in lines as roff wants them: of 80 bytes at most.
+std::string filled(std::string_view text) {
+  constexpr std::size_t kMostBytes = 79;  // and a full stop
+  std::string out, line;
+  for (const auto word : split(text, ' ')) {
+    const std::string longer = line.empty() ? shown(word) : line + " " + shown(word);
+    if (longer.size() <= kMostBytes || line.empty()) {
+      line = longer;
+    } else {
+      out += line + "\n";
+      line = shown(word);
+    }
+  }
+  return out + line;
+}
+
 std::string bold(std::string_view text) { return "\\fB" + shown(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + shown(text) + "\\fR"; }
 
@@ -87,7 +103,7 @@ std::string paragraphs(std::string_view text) {
     }
     if (is_new) out += ".PP\n";
     is_new = false;
-    out += shown(line) + "\n";
+    out += (stands ? shown(line) : filled(line)) + "\n";
   }
   return stands ? out + ".EE\n" : out;
 }
@@ -109,8 +125,8 @@ std::string value_of(const CommandOption& option) {
 std::string item(const CommandOption& option) {
   std::string out = ".TP\n";
   for (const auto& name : option.names) out += (&name == &option.names.front() ? "" : ", ") + bold(name);
-  out += value_of(option) + "\n" + shown(option.help);
-  if (!option.fallback.empty()) out += " (default: " + shown(option.fallback) + ")";
+  out += value_of(option) + "\n" + filled(option.help);
+  if (!option.fallback.empty()) out += "\n(default: " + shown(option.fallback) + ")";
   return out + "\n";
 }
 
@@ -132,7 +148,7 @@ std::string synopsis(const Command& command) {
 std::string options(const Command& command) {
   std::string out;
   for (const auto& argument : command.arguments) {
-    out += ".TP\n" + italic(argument.names.front()) + "\n" + shown(argument.help) + "\n";
+    out += ".TP\n" + italic(argument.names.front()) + "\n" + filled(argument.help) + "\n";
   }
   for (const auto& option : command.options)
     if (option.names.back() != "--help") out += item(option);
@@ -142,7 +158,7 @@ std::string options(const Command& command) {
 std::string subsection(const Command& command) {
   std::string help = command.help;
   if (!help.empty()) help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
-  std::string out = ".SS " + synopsis(command) + "\n" + shown(help) + ".\n" + options(command);
+  std::string out = ".SS " + synopsis(command) + "\n" + filled(help) + ".\n" + options(command);
   if (!command.text.empty()) out += ".PP\n" + paragraphs(command.text);
   if (!command.examples.empty()) out += ".PP\nExamples:\n.PP\n" + examples(command.examples);
   for (const auto& sub : command.commands) out += subsection(sub);
@@ -176,9 +192,9 @@ std::string settings_manual() {
   for (const auto& info : settings_table()) {
     const std::string value = value_name(info);
     out += ".TP\n" + bold(info.name) + " = " + (value.starts_with('{') ? shown(value) : italic(value)) + "\n" +
-           shown(info.help) + ".\nVariable: " + bold(info.environment);
+           filled(info.help) + ".\nVariable: " + bold(info.environment);
     if (!info.flag.empty()) out += "; flag: " + bold(info.flag);
-    if (!info.fallback.empty()) out += "; default: " + shown(info.fallback);
+    if (!info.fallback.empty()) out += ";\n" + filled("default: " + std::string(info.fallback));
     out += ".\n";
   }
   return out + ".SH FILES\n.TP\n" + italic("/etc/jitc/jitc.toml") + "\nthe site's\n.TP\n" +

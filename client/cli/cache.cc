@@ -58,7 +58,7 @@ void add_ls(CLI::App& cache, Action& action, const Options& options) {
 void add_show(CLI::App& cache, Action& action, const Options& options) {
   auto* show = add(cache, action, options, "show", "an artifact's manifest, as JSON", cache_show);
   show->add_option("KEY", options->keys, "key, or its beginning")->required()->expected(1);
-  show->add_flag("--json", options->json, "the same: it is JSON anyway");
+  show->add_flag("--json", options->json, "in one line");
   show->footer(common::help_footer("", {"jitc cache show 8f02", "jitc cache show --json 8f02"}));
 }
 

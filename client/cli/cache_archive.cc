@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <limits>
@@ -17,6 +18,7 @@
 #include "client/cli/copy.h"
 #include "client/cli/input.h"
 #include "client/cli/json_text.h"
+#include "client/cli/ticker.h"
 #include "common/files.h"
 #include "common/store_reader.h"
 
@@ -145,21 +147,28 @@ int cache_export(const Context& context, const CacheOptions& options) {
   if (!output) return report(output.error());
   const common::StoreReader reader(layers);
   const Sink sink = [&output](std::string_view bytes) { return output->write(bytes); };
-  std::size_t count = 0;
+  std::atomic<std::size_t> count = 0;
+  Ticker ticker(Ticker::shows(context.settings.text("progress")),
+                [&] { return std::to_string(count) + " of " + std::to_string(keys->size()) + " exported"; });
   for (const Digest& key : *keys) {
     common::StoredArtifact artifact;
     const auto has_it = read_checked(reader, key, artifact);
-    if (!has_it) code = report(has_it.error());
+    if (!has_it) ticker.aside([&] { code = report(has_it.error()); });
     if (!has_it || !*has_it) continue;
-    if (auto written = write_entry(sink, key, artifact.bytes); !written) return report(written.error());
+    if (auto written = write_entry(sink, key, artifact.bytes); !written) {
+      ticker.clear();
+      return report(written.error());
+    }
     ++count;
   }
+  ticker.clear();
   auto ended = write_end(sink);
   if (ended) ended = output->commit();
   if (!ended) return report(ended.error());
   if (options.json)
-    std::printf("%s\n", one_line(nlohmann::ordered_json{{"archive", options.archive}, {"artifacts", count}}).c_str());
-  std::fprintf(stderr, "jitc: %zu artifacts exported\n", count);
+    std::printf("%s\n",
+                one_line(nlohmann::ordered_json{{"archive", options.archive}, {"artifacts", count.load()}}).c_str());
+  std::fprintf(stderr, "jitc: %zu artifacts exported\n", count.load());
   return code;
 }
 
@@ -170,8 +179,14 @@ int cache_import(const Context& context, const CacheOptions& options) {
   const auto store = make_store(context, options);
   if (!store) return report(store.error());
   Tally tally;
-  auto imported = import_artifacts(supply_of(input->get(), options.archive), **store,
-                                   [&](const ImportedEntry& entry) { note(entry, options.json, tally); });
+  std::atomic<std::size_t> count = 0;
+  Ticker ticker(Ticker::shows(context.settings.text("progress")),
+                [&] { return std::to_string(count) + " artifacts looked at"; });
+  auto imported = import_artifacts(supply_of(input->get(), options.archive), **store, [&](const ImportedEntry& entry) {
+    ticker.aside([&] { note(entry, options.json, tally); });
+    ++count;
+  });
+  ticker.clear();
   std::fprintf(stderr, "jitc: %zu artifacts imported, %zu already there, %zu refused\n", tally.published, tally.present,
                tally.refused);
   if (imported) return tally.refused > 0 ? common::exit_code(ErrorKind::kCorrupt) : 0;

@@ -1,6 +1,7 @@
 // jitc cache verify, gc, rm: care for the store without a daemon, and beside one. Both use the same code, which expects
 // others to change the store at the same time.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "client/cli/cache_store.h"
 #include "client/cli/json_text.h"
 #include "client/cli/progress.h"
+#include "client/cli/ticker.h"
 #include "common/store_reader.h"
 #include "daemon/store/store.h"
 
@@ -104,7 +106,7 @@ void tell(const CacheEntry& entry, const Finding& finding, bool repaired, bool j
 }
 
 // `store`: where to repair; null: nowhere.
-void verify_entry(const CacheEntry& entry, store::Store* store, bool json, Tally& tally) {
+void verify_entry(const CacheEntry& entry, store::Store* store, bool json, Tally& tally, Ticker& ticker) {
   const Finding finding = look_at(entry);
   const bool bad = finding.state != State::kGood && finding.state != State::kGone;
   const bool repaired = bad && store != nullptr && store->quarantine(entry.key);
@@ -113,7 +115,7 @@ void verify_entry(const CacheEntry& entry, store::Store* store, bool json, Tally
   } else {
     tally.add(finding.state);
   }
-  if (bad) tell(entry, finding, repaired, json);
+  if (bad) ticker.aside([&] { tell(entry, finding, repaired, json); });
 }
 
 // ---- rm -------------------------------------------------------------------------------------------------------------
@@ -156,8 +158,15 @@ int cache_verify(const Context& context, const CacheOptions& options) {
   }
   const std::string writable = cache_layers(context).back().path;
   Tally tally;
-  for (const auto& entry : listing.entries)
-    verify_entry(entry, entry.layer.path == writable ? store.get() : nullptr, options.json, tally);
+  {
+    std::atomic<std::size_t> done = 0;
+    Ticker ticker(Ticker::shows(context.settings.text("progress")),
+                  [&] { return std::to_string(done) + " of " + std::to_string(listing.entries.size()) + " verified"; });
+    for (const auto& entry : listing.entries) {
+      verify_entry(entry, entry.layer.path == writable ? store.get() : nullptr, options.json, tally, ticker);
+      ++done;
+    }
+  }
   const int gaps = report_gaps(listing);
   const std::string repaired =
       options.repair ? "; " + std::to_string(tally.repaired) + " moved to the quarantine" : std::string();
@@ -171,7 +180,11 @@ int cache_gc(const Context& context, const CacheOptions& options) {
   const auto store = open_store(context, options);
   if (!store) return report(store.error());
   if (!*store) return no_store(context);
-  const store::Cleaned cleaned = (*store)->clean(options.dry_run);
+  const store::Cleaned cleaned = [&] {
+    const Ticker ticker(Ticker::shows(context.settings.text("progress")),
+                        [&] { return "cleaning " + shown_name((*store)->directory()); });
+    return (*store)->clean(options.dry_run);
+  }();
   if (!cleaned.done)
     return report(fail(ErrorKind::kRefused, "another process of this node cleans it now", (*store)->directory(),
                        "try again when that is done")

@@ -81,6 +81,12 @@ void print(const Row& row, bool json) {
   std::printf("%s\n", one_line(object).c_str());
 }
 
+int print_manifest(std::string_view manifest, bool in_one_line) {
+  const std::string text = in_one_line ? one_line(nlohmann::ordered_json::parse(manifest)) : std::string(manifest);
+  std::printf("%s\n", text.c_str());
+  return 0;
+}
+
 }  // namespace
 
 int cache_ls(const Context& context, const CacheOptions& options) {
@@ -107,8 +113,7 @@ int cache_show(const Context& context, const CacheOptions& options) {
   std::string reason;
   switch (common::StoreReader(layers).look_up(*key, artifact, &reason)) {
     case common::LookupOutcome::kFound:
-      std::printf("%.*s\n", static_cast<int>(artifact.view.manifest.size()), artifact.view.manifest.data());
-      return 0;
+      return print_manifest(artifact.view.manifest, options.json);
     case common::LookupOutcome::kCorrupt:
       return report(fail(ErrorKind::kCorrupt, reason, artifact.path, artifact.remedy).error());
     case common::LookupOutcome::kUntrusted:

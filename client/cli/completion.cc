@@ -84,24 +84,32 @@ _@() {
   # --name=value comes as three words.
   if [[ $cur == = ]]; then
     cur=
-  elif [[ $prev == = && COMP_CWORD -ge 2 ]]; then
+  elif [[ $prev == = ]] && ((COMP_CWORD >= 2)); then
     prev=${COMP_WORDS[COMP_CWORD-2]}
   fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
-    [[ " $(_@_commands "$path") " == *" $word "* ]] && path+=" $word"
+    [[ -n $word && " $(_@_commands "$path") " == *" $word "* ]] && path+=" $word"
   done
   kind=$(_@_value "$path:$prev")
   if [[ -z $kind && $cur == -* ]]; then
-    kind="words $(_@_options "$path")" elif[[-z $kind && -n $(_ @_commands "$path")]];
-then kind = "words $(_@_commands " $path ")" elif[[-z $kind]]; then
+    kind="words $(_@_options "$path")"
+  elif [[ -z $kind && -n $(_@_commands "$path") ]]; then
+    kind="words $(_@_commands "$path")"
+  elif [[ -z $kind ]]; then
     kind=$(_@_argument "$path")
   fi
   case $kind in
     words\ *) kind=${kind#words } ;;
     jobs) kind=$(_@_jobs) ;;
-    files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-    directories) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+    files)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      return ;;
+    directories)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+      return ;;
     *) return ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$kind" -- "$cur")

@@ -1,6 +1,7 @@
 // jitc doctor: does everything that jitc stands on work here? A line for each check, with a remedy where it does not.
 #include "client/cli/doctor.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,7 +12,8 @@
 namespace jitc::cli {
 namespace {
 
-constexpr int kFound = 10;  // exit code
+constexpr int kFound = 10;                         // exit code
+constexpr std::chrono::milliseconds kMoment{300};  // nothing is said of what takes less
 
 struct Options {
   bool json = false;
@@ -36,12 +38,13 @@ class Doctor {
 
   void be_patient(double seconds) { patience_ = seconds > 0 ? seconds : kLookSeconds; }
 
-  // `areas`: of how long the patience holds, each.
   void look(const std::function<void(const Teller&)>& area, double patience_factor = 1) {
     if (interrupted_) return;
     const std::size_t before = findings_.size();
+    const auto begin = std::chrono::steady_clock::now();
     interrupted_ = !look_within(patience_ * patience_factor, area, findings_, [&](const std::string& step) {
-      if (progress_) std::fprintf(stderr, "\r\033[Kjitc: looking at %s", step.c_str());
+      if (progress_ && std::chrono::steady_clock::now() - begin > kMoment)
+        std::fprintf(stderr, "\r\033[Kjitc: looking at %s", step.c_str());
     });
     if (progress_) std::fputs("\r\033[K", stderr);
     for (std::size_t i = before; i < findings_.size() && !json_; ++i)
@@ -79,8 +82,8 @@ void look_at_places(const Context& context, Doctor& doctor) {
   if (const auto path = context.settings.text("stage_dir"); !path.empty())
     doctor.look([&](const Teller& tell) { examine_stage_directory(path, tell); });
   doctor.look([&](const Teller& tell) { examine_runtime_directory(context, tell); });
-  doctor.look([&](const Teller& tell) { examine_daemon(context, tell); });
   // Each question to a daemon has the whole patience; there are a handful of them.
+  doctor.look([&](const Teller& tell) { examine_daemon(context, tell); }, kServiceQuestions);
   doctor.look([&](const Teller& tell) { examine_service(context, tell); }, kServiceQuestions);
 }
 

@@ -26,7 +26,7 @@ using common::ErrorKind;
 using common::fail;
 using common::fail_errno;
 
-constexpr double kQuerySeconds = 5;
+constexpr double kQuerySeconds = 60;  // it gives up by itself long before
 
 std::string amount(rlim_t limit, bool bytes) {
   if (limit == RLIM_INFINITY) return "unlimited";

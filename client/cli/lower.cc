@@ -131,7 +131,7 @@ void add_lower(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* lower = app.add_subcommand("lower", "print a problem's functions and Jacobian blocks as C");
   lower->footer(common::help_footer(
-      kFooter, {"jitc lower problem.json -o kernel.c", "jitc lower --blocks none --stats problem.json"}));
+      kFooter, {"jitc lower problem.json -o problem.c", "jitc lower --blocks none --stats problem.json"}));
   lower->add_option("FILE", options->file, "a problem (docs/problem_format.md); - is standard input")->required();
   options->settings.add(*lower, {"cse"});
   lower->add_option("--blocks", options->blocks, "Jacobian blocks to print: all, none, or names with , between them")

@@ -14,6 +14,21 @@ namespace {
 constexpr int kUsage = 2;
 constexpr int kBug = 70;
 
+// What is wrong with the command line, of which command, and where it is explained.
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = app.get_name();
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  // What it does not know comes before what it misses for that reason.
+  const auto unknown = app.remaining(/*recurse=*/true);
+  const std::string what = unknown.empty() ? error.what() : "no such command, option or argument: " + unknown.front();
+  return jitc::cli::report(jitc::common::fail(jitc::common::ErrorKind::kUsage, what, command,
+                                              "'" + command + " --help' explains it, with examples")
+                               .error());
+}
+
 // The words behind `jitc cc` are a compiler's. So are all those of a link: jitc-cc, or one with a compiler's name.
 int run(int argc, char** argv) {
   const std::string called = argc > 0 ? std::string(argv[0]) : std::string();
@@ -53,7 +68,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return error.get_exit_code() == 0 ? app.exit(error) : refuse(app, error);
   }
   return action();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 namespace jitc::cli {
 namespace {
@@ -92,26 +93,26 @@ ProgressDisplay::Mode ProgressDisplay::mode_of(std::string_view setting) {
   return terminal ? Mode::kTerminal : Mode::kLines;
 }
 
+ProgressDisplay::ProgressDisplay(Mode mode, std::vector<std::string> names)
+    : mode_(mode), board_(std::move(names)), ticker_(mode == Mode::kTerminal, [this] { return line(); }) {}
+
+std::string ProgressDisplay::line() {
+  const std::lock_guard lock(mutex_);
+  return board_.line();
+}
+
 void ProgressDisplay::update(std::size_t index, const rpc::Progress& progress) {
   if (mode_ == Mode::kOff) return;
   const std::lock_guard lock(mutex_);
   board_.update(index, progress);
-  if (progress.seconds - shown_at_ < kShowEvery) return;
+  if (mode_ != Mode::kLines || progress.seconds - shown_at_ < kShowEvery) return;
   shown_at_ = progress.seconds;
-  std::fprintf(stderr, mode_ == Mode::kTerminal ? "\r\033[Kjitc: %s" : "jitc: %s\n", board_.line().c_str());
-  std::fflush(stderr);
-  on_screen_ = mode_ == Mode::kTerminal;
+  std::fprintf(stderr, "jitc: %s\n", board_.line().c_str());
 }
 
 void ProgressDisplay::done(std::size_t index) {
   const std::lock_guard lock(mutex_);
   board_.done(index);
-}
-
-void ProgressDisplay::clear() {
-  const std::lock_guard lock(mutex_);
-  if (on_screen_) std::fputs("\r\033[K", stderr);
-  on_screen_ = false;
 }
 
 }  // namespace jitc::cli

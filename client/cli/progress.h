@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/cli/ticker.h"
 #include "client/rpc/daemon.h"
 
 namespace jitc::cli {
@@ -37,8 +38,7 @@ class ProgressBoard {
 class ProgressDisplay {
  public:
   enum class Mode { kOff, kLines, kTerminal };  // kTerminal: the line is overwritten in place
-  ProgressDisplay(Mode mode, std::vector<std::string> names) : mode_(mode), board_(std::move(names)) {}
-  ~ProgressDisplay() { clear(); }
+  ProgressDisplay(Mode mode, std::vector<std::string> names);
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
@@ -47,14 +47,15 @@ class ProgressDisplay {
 
   void update(std::size_t index, const rpc::Progress& progress);
   void done(std::size_t index);
-  void clear();
 
  private:
+  std::string line();
+
   const Mode mode_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows, but the ticker
   ProgressBoard board_;
   double shown_at_ = 0;
-  bool on_screen_ = false;
+  Ticker ticker_;  // the last: it ends first
 };
 
 }  // namespace jitc::cli
