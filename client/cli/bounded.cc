@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kStep = 's', kFinding = 'f';
 constexpr double kLookAgainSeconds = 0.3;
-constexpr double kInterruptSeconds = 2;    // for a look to take away what it made
+constexpr double kInterruptSeconds = 15;   // for a look to take away what it made
 constexpr std::size_t kMostBytes = 65536;  // of a message
 
 Finding stays(const std::string& check, const std::string& found) {

@@ -145,16 +145,19 @@ std::string zsh_action(const std::vector<std::string>& choices, bool directory, 
   return directory ? "_files -/" : file ? "_files" : "";
 }
 
+// "--name=VALUE" and "--name VALUE", "-nVALUE" and "-n VALUE".
+std::string zsh_name(const std::string& name, bool has_value) {
+  return name + (!has_value ? "" : name.starts_with("--") ? "=" : "+");
+}
+
 std::string zsh_option(const CommandOption& option) {
-  std::string spec;
-  const std::string names = option.names.size() > 1 ? "'{" + joined(option.names, ",") + "}'" : option.names.front();
-  const std::string value = option.value.empty() ? "" : option.value_is_optional ? "::" : ":";
-  // --name=VALUE and --name VALUE; -n VALUE.
-  const bool is_long = option.names.size() == 1 && option.names.front().starts_with("--");
-  spec = "'*" + names + (option.value.empty() ? "" : is_long ? "=" : "+") + "[" + zsh_quoted(option.help) + "]";
-  if (!value.empty())
-    spec += value + zsh_quoted(option.choices.empty() ? option.value : "value") + ":" +
-            zsh_action(option.choices, is_directory(option), is_file(option.value));
+  std::vector<std::string> names;
+  for (const auto& name : option.names) names.push_back(zsh_name(name, !option.value.empty()));
+  std::string spec = "'*" + (names.size() > 1 ? "'{" + joined(names, ",") + "}'" : names.front());
+  spec += "[" + zsh_quoted(option.help) + "]";
+  if (!option.value.empty())
+    spec += (option.value_is_optional ? "::" : ":") + zsh_quoted(option.choices.empty() ? option.value : "value") +
+            ":" + zsh_action(option.choices, is_directory(option), is_file(option.value));
   return spec + "'";
 }
 

@@ -1,6 +1,10 @@
 // jitc doctor: a daemon is started as any other would be, in a directory of its own; what it can use, and whether each
 // of its compilers compiles.
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +17,7 @@
 #include "client/cli/doctor.h"
 #include "client/cli/program.h"
 #include "client/cli/progress.h"
+#include "client/cli/start.h"
 #include "common/text.h"
 
 namespace jitc::cli {
@@ -23,6 +28,7 @@ using nlohmann::json;
 
 constexpr const char* kSource = "double jitc_doctor(double x) { return 2.0 * x + 1.0; }\n";
 constexpr double kVersionSeconds = 5;
+constexpr int kEndMilliseconds = 5000;  // for a daemon that has nothing to do
 constexpr std::uint64_t kLittleMemory = std::uint64_t{512} << 20;
 
 // The daemon, from its start to its end.
@@ -35,7 +41,7 @@ class PrivateService {
   }
   ~PrivateService() {
     if (directory_.empty()) return;
-    if (was_started_) static_cast<void>(jitc({"daemon", "stop", "--timeout", "10"}));
+    if (const auto holder = lock_holder(directory_)) end(*holder);
     std::error_code ignored;
     std::filesystem::remove_all(directory_, ignored);
   }
@@ -43,10 +49,6 @@ class PrivateService {
   PrivateService& operator=(const PrivateService&) = delete;
 
   const std::string& directory() const { return directory_; }
-  Result<Ended> start() {
-    was_started_ = true;
-    return jitc({"daemon", "start"});
-  }
   // Nothing of the user's is written: not the store, no log, no plan, no counters. It ends by itself should this
   // process be killed.
   Result<Ended> jitc(std::vector<std::string> arguments, const std::string& input = {}) const {
@@ -64,8 +66,16 @@ class PrivateService {
   }
 
  private:
+  // After an interrupt too, hence no wait that one ends.
+  static void end(const LockHolder& holder) {
+    pollfd ended = {holder.process.get(), POLLIN, 0};
+    for (const int number : {SIGTERM, SIGKILL}) {
+      ::syscall(SYS_pidfd_send_signal, holder.process.get(), number, nullptr, 0);
+      if (::poll(&ended, 1, kEndMilliseconds) > 0) return;
+    }
+  }
+
   std::string directory_;
-  bool was_started_ = false;
   const double seconds_;
 };
 
@@ -116,7 +126,7 @@ void examine_service(const Context& context, const Teller& tell) {
   if (service.directory().empty())
     return tell({"service.start", Verdict::kFail, "no directory can be made for temporary files",
                  "set TMPDIR to one that can be written"});
-  const auto started = service.start();
+  const auto started = service.jitc({"daemon", "start"});
   if (!started || started->code != 0)
     return tell({"service.start", Verdict::kFail, "a daemon does not start: " + words_of(started),
                  "are jitcd and jitc-worker beside this command, and may they be run?"});

@@ -175,6 +175,13 @@ def interrupted(node):
     _, errors = process.communicate(timeout=100)
     assert process.returncode in (9, 0), (process.returncode, errors)  # it may have been done
     node.is_clean()
+    mine = f"TMPDIR={node.scratch}/tmp".encode()
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mine in (entry / "environ").read_bytes().split(b"\0"):
+                raise AssertionError(f"left behind: {(entry / 'cmdline').read_bytes()!r}")
+        except OSError:
+            continue  # it has ended
 
 
 def main():

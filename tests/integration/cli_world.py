@@ -1,12 +1,29 @@
 """A daemon of one's own (tests/faults/harness.py), for tests of what the command says of itself."""
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
 from harness import Node  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCE = "double f(double x) { return 2 * x; }\n"
+
+
+class HeldCompile:
+    """A compile that runs until it is told to go on; jitc-fakecc must be among the node's JITC_COMPILERS."""
+
+    def __init__(self, node):
+        note, self._go = node.scratch / "note", node.scratch / "go"
+        held = node.write("held.c", f"// fakecc: note {note}\n// fakecc: hold {self._go}\n{SOURCE}")
+        self._process = node.start_jitc("submit", "--cc", node.bin / "jitc-fakecc", held)
+        while not note.exists():
+            assert self._process.poll() is None, self._process.communicate()
+            time.sleep(0.01)
+
+    def release(self):
+        self._go.touch()
+        return self._process.communicate(timeout=100)
 
 
 def help_of(node, path):
@@ -29,4 +46,4 @@ def examples(text):
     return [line.strip() for line in text.partition("\nExamples:\n")[2].splitlines() if line.strip()]
 
 
-__all__ = ["Node", "ROOT", "SOURCE", "commands", "examples", "help_of"]
+__all__ = ["HeldCompile", "Node", "ROOT", "SOURCE", "commands", "examples", "help_of"]

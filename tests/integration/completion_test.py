@@ -8,9 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
-from cli_world import Node, SOURCE
+from cli_world import HeldCompile, Node, SOURCE
 
 DRIVER = """
 source "$1"; shift
@@ -62,19 +61,12 @@ def jobs(shell):
     """Of a daemon that runs; none, or one that is stopped, holds no shell."""
     assert shell.complete("cancel", "") == []
     node = shell.node
-    note, go = node.scratch / "note", node.scratch / "go"
-    held = node.write("held.c", f"// fakecc: note {note}\n// fakecc: hold {go}\n{SOURCE}")
-    process = node.start_jitc("submit", "--cc", node.bin / "jitc-fakecc", held)
-    end = time.monotonic() + 100
-    while not note.exists():  # the compile holds until `go` is there
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    held = HeldCompile(node)
     assert shell.complete("cancel", "") == ["1"]
     os.kill(node.daemon_pid(), signal.SIGSTOP)
     assert shell.complete("cancel", "") == []
     os.kill(node.daemon_pid(), signal.SIGCONT)
-    go.touch()
-    process.communicate(timeout=100)
+    held.release()
 
 
 def zsh(node):

@@ -8,9 +8,8 @@ import json
 import os
 import re
 import sys
-import time
 
-from cli_world import Node, ROOT, SOURCE, commands
+from cli_world import HeldCompile, Node, ROOT, SOURCE, commands
 
 # Their objects have the names of counters and settings, or are described elsewhere.
 OPEN = {"jitc stats", "jitc config", "jitc cache show"}
@@ -80,19 +79,8 @@ def printed(node, *arguments, codes=(0,)):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def wait_for(path):
-    """What makes it holds until it is told to go on."""
-    end = time.monotonic() + 100
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} does not come"
-        time.sleep(0.01)
-
-
 def look_at_a_running_job(node, page):
-    note, go = node.scratch / "note", node.scratch / "go"
-    held = node.write("held.c", f"// fakecc: note {note}\n// fakecc: hold {go}\n{SOURCE}")
-    process = node.start_jitc("submit", "--cc", node.bin / "jitc-fakecc", held)
-    wait_for(note)
+    held = HeldCompile(node)
     for command in ("jobs", "status"):
         for one in printed(node, command, "--json"):
             assert one["jobs"], command
@@ -100,8 +88,7 @@ def look_at_a_running_job(node, page):
     job = printed(node, "jobs", "--json")[0]["jobs"][0]
     for one in printed(node, "cancel", "--json", job["flight"], "9999", codes=(2,)):
         page.check("jitc cancel", one, "cancel")
-    go.touch()
-    process.communicate(timeout=100)
+    held.release()
 
 
 def look_at_all(node, page):
