@@ -23,7 +23,6 @@ namespace jitc::cli {
 namespace {
 
 using common::ErrorKind;
-using common::fail;
 using common::fail_errno;
 
 constexpr double kQuerySeconds = 60;  // it gives up by itself long before
@@ -50,7 +49,7 @@ constexpr std::array<Ulimit, 4> kUlimits = {{{"ulimit.processes", RLIMIT_NPROC, 
 
 Finding failed(std::string check, const common::Error& error) {
   return {std::move(check), Verdict::kFail, (error.thing.empty() ? "" : error.thing + ": ") + error.message,
-          error.remedy.empty() ? "see the documentation of jitc doctor" : error.remedy};
+          error.remedy.empty() ? "see docs/doctor.md" : error.remedy};
 }
 
 void examine_ulimits(const Teller& tell) {

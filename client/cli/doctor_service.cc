@@ -51,7 +51,8 @@ class PrivateService {
   const std::string& directory() const { return directory_; }
   // Nothing of the user's is written: not the store, no log, no plan, no counters. It ends by itself should this
   // process be killed.
-  Result<Ended> jitc(std::vector<std::string> arguments, const std::string& input = {}) const {
+  Result<Ended> jitc(std::vector<std::string> arguments, const std::string& input = {},
+                     Interrupts interrupts = Interrupts::kHeeds) const {
     arguments.insert(arguments.begin(), own_program());
     return run_program(arguments,
                        {{"JITC_RUNTIME_DIR", directory_},
@@ -62,7 +63,7 @@ class PrivateService {
                         {"JITC_METRICS_FILE", directory_ + "/metrics.prom"},
                         {"JITC_LOG", "warn"},
                         {"JITC_PROGRESS", "0"}},
-                       input, seconds_);
+                       input, seconds_, interrupts);
   }
 
  private:
@@ -126,7 +127,8 @@ void examine_service(const Context& context, const Teller& tell) {
   if (service.directory().empty())
     return tell({"service.start", Verdict::kFail, "no directory can be made for temporary files",
                  "set TMPDIR to one that can be written"});
-  const auto started = service.jitc({"daemon", "start"});
+  // Not left half started: nobody would know whom to end.
+  const auto started = service.jitc({"daemon", "start"}, {}, Interrupts::kOutlasts);
   if (!started || started->code != 0)
     return tell({"service.start", Verdict::kFail, "a daemon does not start: " + words_of(started),
                  "are jitcd and jitc-worker beside this command, and may they be run?"});

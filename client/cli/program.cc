@@ -1,5 +1,6 @@
 #include "client/cli/program.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <string_view>
@@ -72,10 +74,21 @@ int spawn(std::vector<std::string> argv, const Variables& variables, const Fd& i
   return error;
 }
 
+// As wait_readable(), through interrupts.
+Result<int> wait_whatever_comes(const Fd& process, double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    pollfd ended = {process.get(), POLLIN, 0};
+    const std::chrono::duration<double, std::milli> left = end - std::chrono::steady_clock::now();
+    const int got = ::poll(&ended, 1, static_cast<int>(std::max(0.0, left.count())));
+    if (got >= 0 || errno != EINTR) return std::max(got, 0);
+  }
+}
+
 }  // namespace
 
 Result<Ended> run_program(const std::vector<std::string>& argv, const Variables& variables, const std::string& input,
-                          double seconds) {
+                          double seconds, Interrupts interrupts) {
   const auto in = common::sealed_memfd("input", input, /*executable=*/false);
   const Fd out(::memfd_create("out", MFD_CLOEXEC)), err(::memfd_create("err", MFD_CLOEXEC));
   if (!in || !out || !err) return fail(ErrorKind::kInternal, "no memory file can be made", argv[0]);
@@ -83,7 +96,8 @@ Result<Ended> run_program(const std::vector<std::string>& argv, const Variables&
   if (const int error = spawn(argv, variables, *in, out, err, pid); error != 0)
     return common::fail_errno(ErrorKind::kUnreachable, error, "cannot be started", argv[0]);
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  auto ready = wait_readable({process.get()}, Deadline(0), seconds);
+  auto ready = interrupts == Interrupts::kHeeds ? wait_readable({process.get()}, Deadline(0), seconds)
+                                                : wait_whatever_comes(process, seconds);
   if (!ready || *ready == 0) ::kill(-pid, SIGKILL);
   int status = 0;
   ::waitpid(pid, &status, ready && *ready == 0 ? WNOHANG : 0);  // a kill may not reach it

@@ -17,9 +17,10 @@ struct Ended {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // argv[0] is looked for on the PATH. `variables` go before this process's own. kUnreachable: there is no such program;
-// kTimedOut: it was killed, and what it started. Until an interrupt: kCancelled, and the same.
+// kTimedOut: it was killed, and what it started. With kHeeds also after an interrupt: kCancelled.
+enum class Interrupts { kHeeds, kOutlasts };
 common::Result<Ended> run_program(const std::vector<std::string>& argv, const Variables& variables,
-                                  const std::string& input, double seconds);
+                                  const std::string& input, double seconds, Interrupts interrupts = Interrupts::kHeeds);
 
 // The first line of what it says of itself; empty: it cannot be run, or fails.
 std::string first_line(const std::vector<std::string>& argv, double seconds);

@@ -168,9 +168,8 @@ def interrupted(node):
     """What it has made goes, whenever it is ended."""
     process = subprocess.Popen([str(node.bin / "jitc"), "doctor"], env=node.environment, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if "daemon" in line:  # the next is a daemon of its own
-            break
+    while process.poll() is None and not list(node.scratch.glob("tmp/jitc-doctor-*/jitcd.sock")):
+        pass  # its own daemon comes up, or was not seen in the moment that it was there
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=100)
     assert process.returncode in (9, 0), (process.returncode, errors)  # it may have been done
