@@ -97,6 +97,7 @@ gate::DaemonOptions daemon_options(const Result<Settings>& settings, const std::
   options.silence_seconds = settings->seconds("timeout");
   const bool starts = settings->text("autostart") == "1";  // auto: not in the ranks of a solver
   options.may_start = starts && is_root;
+  options.store = settings->text("store");
   options.awaits_daemon = !starts && common::in_batch_job();
   return options;
 }

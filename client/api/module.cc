@@ -47,6 +47,7 @@ jitc_kind jitc_module_function(const jitc_module* module, const char* name, void
 const jitc_table* jitc_module_table(const jitc_module* module) { return module ? module->table : nullptr; }
 
 const char* jitc_module_key(const jitc_module* module) { return module ? module->module->key_text().c_str() : ""; }
+const char* jitc_module_path(const jitc_module* module) { return module ? module->module->path().c_str() : ""; }
 jitc_origin jitc_module_origin(const jitc_module* module) { return module ? module->origin : JITC_FROM_MEMORY; }
 
 const void* jitc_module_manifest(const jitc_module* module, size_t* length) {

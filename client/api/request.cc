@@ -61,7 +61,7 @@ bool is_request_of(const Request& request, const jitc_request& given, const Requ
          request.compiler == given_or(given.compiler, defaults.compiler) &&
          request.isa_wish == given_or(given.isa, defaults.isa_wish) &&
          request.abi_tag == given_or(given.abi_tag, defaults.abi_tag) &&
-         request.exact_flags == (given.exact_flags != 0);
+         request.exact_flags == (given.exact_flags != 0) && request.no_cache == (given.no_cache != 0);
 }
 
 }  // namespace
@@ -90,6 +90,7 @@ Request request_of(const jitc_request& given, const Request& defaults, std::stri
   request.isa_wish = given_or(given.isa, defaults.isa_wish);
   request.abi_tag = given_or(given.abi_tag, defaults.abi_tag);
   request.exact_flags = given.exact_flags != 0;
+  request.no_cache = given.no_cache != 0;
   return request;
 }
 

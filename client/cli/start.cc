@@ -90,7 +90,7 @@ Result<void> start_daemon(const Context& context, const Deadline& deadline) {
   const Fd words(::memfd_create("jitcd-words", MFD_CLOEXEC));
   if (!words) return fail_errno(ErrorKind::kInternal, errno, "no memory file can be made", "jitcd-words");
   const std::string path = jitcd_path();
-  const auto process = rpc::spawn_daemon(path, context.runtime_dir, words.get());
+  const auto process = rpc::spawn_daemon(path, {"--runtime-dir=" + context.runtime_dir}, words.get());
   if (!process) return std::unexpected(process.error());
   const auto watched = watch(*process, deadline);
   if (!watched) rpc::end_daemon(*process);

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "client/rpc/spawn.h"
 #include "common/files.h"
@@ -63,7 +66,9 @@ Result<void> ensure_daemon(const Start& start, const Report& report) {
     return connected ? Result<void>() : std::unexpected(std::move(connected.error()));
   }
   if (auto prepared = common::prepare_runtime_directory(start.runtime_dir); !prepared) return prepared;
-  const auto process = rpc::spawn_daemon(start.program.empty() ? daemon_program() : start.program, start.runtime_dir);
+  std::vector<std::string> flags = {"--runtime-dir=" + start.runtime_dir};
+  if (!start.store.empty()) flags.push_back("--store=" + start.store);
+  const auto process = rpc::spawn_daemon(start.program.empty() ? daemon_program() : start.program, std::move(flags));
   if (!process) return std::unexpected(process.error());
   const auto watched = watch(*process, start, report);
   rpc::exit_code(*process);  // reaped; whether its daemon serves, the socket tells

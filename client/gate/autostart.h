@@ -11,6 +11,7 @@ namespace jitc::gate {
 
 struct Start {
   std::string runtime_dir;
+  std::string store;    // empty: what the new daemon's own settings say
   std::string program;  // empty: the jitcd installed beside this library, else the one on the PATH
   // jitcd's first process ends when its daemon serves. One that does not end within this time is ended.
   std::chrono::milliseconds limit = std::chrono::minutes(1);

@@ -38,7 +38,7 @@ FirstContact& first_contact() {
 
 Result<void> start(const DaemonOptions& options, const Report& report) {
   try {
-    Start how{.runtime_dir = options.runtime_dir};
+    Start how{.runtime_dir = options.runtime_dir, .store = options.store};
     if (options.silence_seconds > 0)
       how.limit = std::min(how.limit, std::chrono::ceil<std::chrono::milliseconds>(
                                           std::chrono::duration<double>(options.silence_seconds)));

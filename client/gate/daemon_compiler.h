@@ -16,6 +16,7 @@ struct DaemonOptions {
   double silence_seconds = 30;
   // Start a daemon when none runs: at most once in this process, before it connects for the first time.
   bool may_start = false;
+  std::string store;  // of the daemon that is started; empty: what its own settings say
   // Where it may not: one is started beside the ranks (in a batch job), and is waited for.
   bool awaits_daemon = false;
   // Hears what the daemon warns of (a store that cannot be written). On the helper thread; may be empty.

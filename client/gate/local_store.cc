@@ -18,6 +18,7 @@ bool was_checked(const common::StoredArtifact& artifact) {
 }  // namespace
 
 std::optional<Obtained> LocalStore::look_up(const common::Request& request) {
+  if (request.no_cache) return std::nullopt;
   const auto identity = common::read_identity(runtime_dir_);
   if (!identity || !common::may_hit_directly(request, *identity)) return std::nullopt;
   const auto resolved = common::resolve(request, *identity);

@@ -35,6 +35,7 @@ class Module {
   const common::Digest& key() const { return key_; }
   const std::string& key_text() const { return key_text_; }  // in hexadecimal
   common::IsaMask isa_needed() const { return isa_needed_; }
+  const std::string& path() const { return path_; }  // of this process alone where it is a memory file
   // The whole artifact file again, from the memory file.
   common::Result<std::string> bytes() const;
   // The address of what the module itself defines under this name; what its libraries define is not found (kUsage).

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -83,13 +82,14 @@ void set_apart(posix_spawnattr_t& attributes) {
 
 }  // namespace
 
-Result<FirstProcess> spawn_daemon(const std::string& program, const std::string& runtime_dir, int words) {
+Result<FirstProcess> spawn_daemon(const std::string& program, std::vector<std::string> flags, int words) {
   SpawnOptions options;
   direct_streams(options.files, words);
   set_apart(options.attributes);
   std::string name = program;
-  std::string flag = "--runtime-dir=" + runtime_dir;
-  std::array<char*, 3> arguments = {name.data(), flag.data(), nullptr};
+  std::vector<char*> arguments = {name.data()};
+  for (std::string& flag : flags) arguments.push_back(flag.data());
+  arguments.push_back(nullptr);
   FirstProcess process;
   int code = 0;
   {

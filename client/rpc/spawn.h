@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "common/error.h"
 #include "common/files.h"
@@ -18,10 +19,10 @@ struct FirstProcess {
   common::Fd handle;  // a pidfd, readable once the process has ended; none when this program reaped it already
 };
 
-// Starts `program` (a path, or a name that the PATH knows) for this runtime directory, by posix_spawn, in a session of
-// its own with clean signals and on the whole cpuset. Its words go to the descriptor `words`; without one those on
-// standard error go where this process's go. kUnreachable: it cannot be started.
-common::Result<FirstProcess> spawn_daemon(const std::string& program, const std::string& runtime_dir, int words = -1);
+// Starts `program` (a path, or a name that the PATH knows) with these flags, by posix_spawn, in a session of its own
+// with clean signals and on the whole cpuset. Its words go to the descriptor `words`; without one those on standard
+// error go where this process's go. kUnreachable: it cannot be started.
+common::Result<FirstProcess> spawn_daemon(const std::string& program, std::vector<std::string> flags, int words = -1);
 
 // Waits for its end until `deadline`; false: not yet.
 bool wait_for_end(const FirstProcess& process, std::chrono::steady_clock::time_point deadline);

@@ -26,7 +26,7 @@ class Autostart : public ::testing::Test {
     const std::string program = directory_.path() + "/program";
     std::ofstream(program) << "#!/bin/sh\necho $$ > '" << directory_.path() << "/pid'\n" << script << "\n";
     EXPECT_EQ(chmod(program.c_str(), 0700), 0);
-    return {directory_.path() + "/run", program, limit};
+    return {.runtime_dir = directory_.path() + "/run", .program = program, .limit = limit};
   }
   pid_t pid() const {
     pid_t noted = 0;

@@ -243,6 +243,9 @@ typedef struct jitc_request {
   /* 1: never compiled with other flags than these. Else, when a compile runs out of memory although it was alone, it is
    * tried once more at an optimisation level that takes less; what that gives is kept in no store. Part of the key. */
   int exact_flags;
+  /* 1: compiled although the store has it; what this process holds already is taken all the same. The root's word
+   * counts. What is compiled is published where the store has none. */
+  int no_cache;
 } jitc_request;
 
 /* Functions that were compiled and loaded; given back by jitc_module_release. */
@@ -297,7 +300,7 @@ typedef enum jitc_origin JITC_AS_INT {
   JITC_COMPILED = 4     /* a compiler ran for this call */
 } jitc_origin;
 
-/* What follows takes NULL for a module that there is not: "" for its key and manifest, no address. */
+/* What follows takes NULL for a module that there is not: "" for its key, path and manifest, no address. */
 
 /* Address of a function or variable that the module defines. Local. JITC_USAGE when it defines none of this name. Valid
  * until the module is released. */
@@ -305,6 +308,9 @@ JITC_API jitc_kind jitc_module_symbol(const jitc_module* module, const char* nam
 JITC_API const char* jitc_module_key(const jitc_module* module); /* artifact key, 64 hexadecimal digits */
 JITC_API jitc_origin
 jitc_module_origin(const jitc_module* module); /* of the call that returned it; same on all ranks */
+/* A file with the artifact's bytes, for as long as the module lives and for this process alone: /proc/self/fd/NUMBER,
+ * or a file in the setting `stage_dir`. */
+JITC_API const char* jitc_module_path(const jitc_module* module);
 /* The manifest of constants in force: the caller's own, or the root's when it was adopted. */
 JITC_API const void* jitc_module_manifest(const jitc_module* module, size_t* length);
 /* Gives it back. Local. The code is unloaded when nobody in this process holds it any more. NULL is allowed. */

@@ -122,6 +122,7 @@ struct Request {
   std::vector<Header> headers;     // travel with the request
   std::string manifest;            // the layout of constants, any bytes; must be equal on all ranks
   bool exact_flags = false;        // never compiled with other flags, see jitc_request
+  bool no_cache = false;           // compiled although the store has it, see jitc_request
 };
 
 // One module of Context::compile_all: C text, or a problem and how it is printed.
@@ -236,6 +237,7 @@ class Context {
       value.manifest = request.manifest.empty() ? nullptr : request.manifest.data();
       value.manifest_length = request.manifest.size();
       value.exact_flags = request.exact_flags ? 1 : 0;
+      value.no_cache = request.no_cache ? 1 : 0;
     }
     static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
