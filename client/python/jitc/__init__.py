@@ -19,6 +19,7 @@ from .errors import (BrokenError, CancelledError, CompileError, CompilerCrashedE
                      RefusedError, StoreFullError, StoreUnavailableError, TimedOutError, UnreachableError,
                      UnsupportedExpression, UsageError, VersionSkewError)
 from .module import BatchFunction, CFunction, Constant, Module, PointwiseFunction
+from ._version import VERSION as __version__
 from .problem import Field, Problem
 
 if TYPE_CHECKING:

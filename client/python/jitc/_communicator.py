@@ -7,15 +7,34 @@ be printed and swallowed by ctypes, and the library would go on with nonsense.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from mpi4py import MPI
 
 from . import _library
 from .errors import UsageError
 
+if TYPE_CHECKING:
+    from .context import Comm
+
 # What pending operations of broken contexts may still write into: kept for ever, on purpose.
 _immortal: list["MpiCommunicator"] = []
+
+
+def mpi_communicator(comm: Comm) -> MPI.Comm:
+    """mpi4py's object for whatever is taken as a communicator. Raises UsageError for anything else."""
+    if isinstance(comm, MPI.Comm):
+        return comm
+    if isinstance(comm, ctypes.c_void_p):  # where an MPI_Comm lies
+        found = MPI.Intracomm()
+        ctypes.memmove(MPI._addressof(found), comm, MPI._sizeof(found))
+        return found
+    if isinstance(comm, int):
+        return MPI.Comm.f2py(comm)
+    if hasattr(comm, "tompi4py"):
+        return comm.tompi4py()
+    raise UsageError("this is no communicator", thing=repr(comm)[:80],
+                     remedy="give one of mpi4py or petsc4py, a Fortran handle (int), or None for this process alone")
 
 
 class MpiCommunicator:
@@ -24,12 +43,13 @@ class MpiCommunicator:
     Keep it alive as long as the context that uses its `table`.
     """
 
-    def __init__(self, comm: MPI.Comm) -> None:
+    def __init__(self, comm: Comm) -> None:
         if not MPI.Is_initialized() or MPI.Is_finalized():
             raise UsageError("MPI is not initialised, or already finalised")
-        if comm == MPI.COMM_NULL or comm.Is_inter():
+        given = mpi_communicator(comm)
+        if given == MPI.COMM_NULL or given.Is_inter():
             raise UsageError("jitc works within one group of ranks: give an intracommunicator")
-        self.comm = comm.Dup()
+        self.comm = given.Dup()
         self.comm.Set_errhandler(MPI.ERRORS_RETURN)
         self._pending: dict[int, tuple[MPI.Request, tuple[Any, ...]]] = {}
         self._next = 1
@@ -39,6 +59,13 @@ class MpiCommunicator:
             test=_library.TestCallback(self._test), error_text=_library.ErrorTextCallback(self._error_text),
             release=_library.ReleaseCallback(self._release), isend=_library.MessageCallback(self._isend),
             irecv=_library.MessageCallback(self._irecv), iprobe=_library.ProbeCallback(self._iprobe))
+
+    def borrowed_table(self) -> _library.Communicator:
+        """For one of several contexts that follow each other: closing it leaves the communicator as it is."""
+        table = _library.Communicator()
+        ctypes.pointer(table)[0] = self.table
+        table.release = _library.ReleaseCallback(0)
+        return table
 
     def keep_for_ever(self) -> None:
         """For a broken context: its operations stay pending."""

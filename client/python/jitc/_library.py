@@ -6,8 +6,12 @@ import ctypes
 import functools
 import os
 import pathlib
+import shutil
 import sysconfig
 from ctypes import (CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p)
+from typing import Any, Iterator, Sequence
+
+from ._version import VERSION
 
 NONE = 2**32 - 1  # JITC_NONE
 
@@ -68,7 +72,8 @@ class Request(ctypes.Structure):
                 ("make_source", SourceCallback), ("make_source_state", c_void_p), ("name", c_char_p),
                 ("flags", POINTER(c_char_p)), ("flag_count", c_size_t), ("compiler", c_char_p),
                 ("abi_tag", c_char_p), ("isa", c_char_p), ("headers", POINTER(Header)), ("header_count", c_size_t),
-                ("manifest", c_char_p), ("manifest_length", c_size_t), ("exact_flags", c_int)]
+                ("manifest", c_char_p), ("manifest_length", c_size_t), ("exact_flags", c_int),
+                ("no_cache", c_int)]
 
 
 class Block(ctypes.Structure):
@@ -125,6 +130,7 @@ _PROTOTYPES = {
     "jitc_module_symbol": (c_int, [c_void_p, c_char_p, POINTER(c_void_p), _error]),
     "jitc_module_key": (c_char_p, [c_void_p]),
     "jitc_module_origin": (c_int, [c_void_p]),
+    "jitc_module_path": (c_char_p, [c_void_p]),
     "jitc_module_manifest": (c_void_p, [c_void_p, POINTER(c_size_t)]),
     "jitc_module_release": (None, [c_void_p]),
     "jitc_problem_open": (c_void_p, [c_char_p, c_uint32]),
@@ -154,46 +160,78 @@ _PROTOTYPES = {
                                      _error]),
     "jitc_module_function": (c_int, [c_void_p, c_char_p, POINTER(c_void_p), _error]),
 }
-_NAME = "libjitc.so.0"
+_NAMES = (f"libjitc.so.{VERSION.partition('.')[0]}", "libjitc.so")
 
 
-def _candidates() -> list[str]:
-    """Places to look, in order: JITC_LIBRARY alone where it is set; build trees and the installation that this
-    package stands in; whatever ld.so knows."""
+def _candidates() -> Iterator[str]:
+    """Places to look, in order: JITC_LIBRARY alone where it is set; the build trees and the installation that this
+    package stands in; the installation whose `jitc` is on the PATH; whatever ld.so knows (LD_LIBRARY_PATH, ldconfig)."""
     given = os.environ.get("JITC_LIBRARY")
     if given:
-        return [given]
-    parents = pathlib.Path(__file__).resolve().parents
+        yield given
+        return
+    parents = list(pathlib.Path(__file__).resolve().parents)
+    command = shutil.which("jitc")
+    if command:
+        parents.append(pathlib.Path(command).resolve().parent.parent)
     folders = ("build/lib", "lib", f"lib/{sysconfig.get_config_var('MULTIARCH')}", "lib64")
-    beside = [parent / folder / _NAME for parent in parents for folder in folders]
-    return [str(path) for path in beside if path.is_file()] + [_NAME]
+    for path in (parent / folder / name for parent in parents for folder in folders for name in _NAMES):
+        if path.is_file():
+            yield str(path)
+    yield from _NAMES
+
+
+def _check_version(loaded: ctypes.CDLL, path: str) -> None:
+    """The C interface only grows within a major version, and within a minor one before 1.0. Raises VersionSkewError."""
+    from . import errors  # which itself needs this module
+
+    def numbers(version: str) -> list[int]:
+        return [int(part) for part in version.split("-")[0].split(".")]
+
+    loaded.jitc_version.restype = c_char_p
+    told = loaded.jitc_version().decode()
+    library, package = numbers(told), numbers(VERSION)
+    fixed = 1 if package[0] > 0 else 2
+    if library[:fixed] != package[:fixed] or library < package:
+        raise errors.VersionSkewError(f"the library's version is {told}, this package's {VERSION}", thing=path,
+                                      remedy="install library and package of one version; JITC_LIBRARY names another "
+                                             "libjitc.so")
+
+
+def _set_prototypes(loaded: ctypes.CDLL, path: str) -> None:
+    from . import errors  # as above
+
+    for name, (result, arguments) in _PROTOTYPES.items():
+        try:
+            function = getattr(loaded, name)
+        except AttributeError:
+            raise errors.VersionSkewError(f"the library has no function {name}", thing=path,
+                                          remedy="use the libjitc of this package's version") from None
+        function.restype, function.argtypes = result, arguments
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
-    """The loaded library with its prototypes set. Raises jitc.UnreachableError, or VersionSkewError for a library
-    that lacks a function."""
-    from . import errors  # which itself needs this module
+def library() -> Any:
+    """The loaded library with its prototypes set. Raises UnreachableError, which names the places that were looked at,
+    or VersionSkewError for the library of another version."""
+    from . import errors  # as above
 
     failures = []
     for path in _candidates():
         try:
             loaded = ctypes.CDLL(path)
         except OSError as failure:
-            failures.append(str(failure))
+            failures.append(f"{path} ({failure})")
             continue
-        for name, (result, arguments) in _PROTOTYPES.items():
-            try:
-                function = getattr(loaded, name)
-            except AttributeError:
-                raise errors.VersionSkewError(f"the library has no function {name}", thing=path,
-                                              remedy="use the libjitc of this package's version") from None
-            function.restype, function.argtypes = result, arguments
+        _check_version(loaded, path)
+        _set_prototypes(loaded, path)
         return loaded
-    raise errors.UnreachableError("libjitc cannot be loaded: " + "; ".join(failures), thing=_NAME,
-                                  remedy="set JITC_LIBRARY to the path of libjitc.so")
+    raise errors.UnreachableError(
+        "it cannot be loaded; looked at: " + "; ".join(failures) + "; beside this package in "
+        f"{pathlib.Path(__file__).resolve().parent}, and beside the command jitc on the PATH", thing=_NAMES[-1],
+        remedy="set JITC_LIBRARY to the path of libjitc.so, or LD_LIBRARY_PATH to its directory")
 
 
-def nodes(values: list[int]) -> ctypes.Array:
+def nodes(values: Sequence[int]) -> ctypes.Array[c_uint32]:
     """An array of node ids."""
     return (c_uint32 * len(values))(*values)

@@ -135,7 +135,8 @@ class Order:
     def _monomial(self, term: Expr, bases: dict[int, Key]) -> Steps:
         """Coefficient, and exponent by base; the bases' keys are added to `bases`."""
         number, rest = term.as_coeff_Mul()
-        coefficient, powers = complex(number), {}
+        coefficient = complex(number)
+        powers: dict[int, Any] = {}
         if rest is S.One:
             return coefficient, powers
         for factor in Mul.make_args(rest):

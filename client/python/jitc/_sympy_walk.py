@@ -99,8 +99,10 @@ class Walk:
         for kind in type(expr).__mro__:
             rule = _RULES.get(kind)
             if rule is not None:
-                made = rule(self, expr)
-                return (yield from made) if hasattr(made, "send") else made
+                made: Any = rule(self, expr)
+                if hasattr(made, "send"):
+                    made = yield from made
+                return made
         raise self._refuse(f"{_kind(expr)} has no meaning in C: {_short(expr)}")
 
     def _known(self, expr: Basic) -> int | None:
@@ -108,7 +110,8 @@ class Walk:
         if not (isinstance(expr, sympy.Add) or expr.is_Number):
             leaf = self._leaves(expr)
             if leaf is not None:
-                return self._from(expr, lambda: self._problem.leaf(*leaf))
+                array, index = leaf
+                return self._from(expr, lambda: self._problem.leaf(array, index))
         if isinstance(expr, (sympy.Mul, sympy.Pow, sympy.Function, sympy.NumberSymbol)) and \
                 self._order.is_number(expr) and expr in self._macros:
             return self._problem.number(self._macros[expr])
@@ -369,7 +372,7 @@ def _has_own_derivatives(kind: type) -> bool:
     """A user's subclass of sympy.Function that says by fdiff what its derivatives are."""
     return (issubclass(kind, sympy.Function) and not (kind.__module__ or "").startswith("sympy.")
             and not issubclass(kind, sympy.core.function.AppliedUndef)
-            and kind.fdiff is not sympy.Function.fdiff)
+            and getattr(kind, "fdiff") is not sympy.Function.fdiff)
 
 
 def _kind(expr: Basic) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import sys
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Protocol, Sequence, Union
 
 from . import _library
 from ._prototypes import defined_functions
@@ -15,8 +14,19 @@ from .module import Module
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from ._communicator import MpiCommunicator
     from .problem import Problem
 
+
+class HasMpi4py(Protocol):
+    """petsc4py's communicators."""
+
+    def tompi4py(self) -> MPI.Comm: ...
+
+
+# The ranks of a collective call: mpi4py's communicator or petsc4py's, a Fortran handle (MPI_Comm_c2f), or the address of
+# an MPI_Comm (ctypes.c_void_p) of the MPI that mpi4py is built with.
+Comm = Union["MPI.Comm", HasMpi4py, int, ctypes.c_void_p]
 Source = Union[str, "Problem", Callable[[], Union[str, "Problem"]]]
 PHASES = ("connecting", "queued", "compiling", "loading", "arriving", "reconnecting", "elsewhere")
 
@@ -33,51 +43,55 @@ class Progress:
 
 
 class Context:
-    """Compiles over all ranks of `comm`, an mpi4py communicator, or in this process alone (None).
+    """Compiles over all ranks of `comm`, or in this process alone (None), which needs no MPI.
 
     Making one, `compile` and `close` are collective: every rank calls them in the same order. The communicator is
     duplicated.
 
     Args:
-        comm: the ranks.
+        comm: the ranks: a communicator of mpi4py or petsc4py, a Fortran handle (int), or the address of an MPI_Comm
+            (ctypes.c_void_p) of the MPI that mpi4py is built with.
         settings: as in `jitc config`, by name: {"timeout": "30s", "runtime_dir": "/path"}.
         progress: called on every rank once a second of waiting; what it raises is printed and goes no further.
     """
 
-    def __init__(self, comm: MPI.Comm | None = None, settings: Mapping[str, str] | None = None,
+    def __init__(self, comm: Comm | MpiCommunicator | None = None, settings: Mapping[str, str] | None = None,
                  progress: Callable[[Progress], None] | None = None) -> None:
         self._handle = ctypes.c_void_p()
         self._library = _library.library()
-        self._communicator = None
+        self._communicator: MpiCommunicator | None = None
         table = None
         options = self._options(settings or {}, progress)
         if comm is not None:
             from ._communicator import MpiCommunicator  # mpi4py, and with it MPI, only where it is wanted
 
-            self._communicator = MpiCommunicator(comm)
-            table = ctypes.byref(self._communicator.table)
+            is_borrowed = isinstance(comm, MpiCommunicator)
+            self._communicator = comm if isinstance(comm, MpiCommunicator) else MpiCommunicator(comm)
+            table = self._communicator.borrowed_table() if is_borrowed else self._communicator.table
         error = ctypes.c_void_p()
-        check(self._library.jitc_context_open(table, ctypes.byref(options), ctypes.byref(self._handle),
-                                              ctypes.byref(error)), error)
+        check(self._library.jitc_context_open(None if table is None else ctypes.byref(table), ctypes.byref(options),
+                                              ctypes.byref(self._handle), ctypes.byref(error)), error)
 
     def _options(self, settings: Mapping[str, str], progress: Callable[[Progress], None] | None) -> Any:
-        pairs = [(name.encode(), str(value).encode()) for name, value in settings.items()]
+        pairs = [_library.Setting(name.encode(), str(value).encode()) for name, value in settings.items()]
         array = (_library.Setting * len(pairs))(*pairs)
         options = _library.Options(size=ctypes.sizeof(_library.Options), settings=array, setting_count=len(pairs))
         if progress is not None:
+            hear = progress
+
             def tell(_state: int, told: Any) -> None:
                 one = told.contents
-                progress(Progress(PHASES[one.phase], one.place, one.seconds, one.memory_bytes,
-                                  (one.name or b"").decode("utf-8", "replace")))
+                hear(Progress(PHASES[one.phase], one.place, one.seconds, one.memory_bytes,
+                              (one.name or b"").decode("utf-8", "replace")))
 
             options.progress = _library.ProgressCallback(tell)
         self._kept = options, array
         return options
 
-    def compile(self, source: Union[str, Problem, Callable[[], Union[str, Problem]]], *, flags: Sequence[str] = (),
+    def compile(self, source: Source, *, flags: Sequence[str] = (),
                 name: str | None = None, compiler: str | None = None, abi_tag: str | None = None,
                 isa: str | None = None, headers: Mapping[str, str] | None = None, manifest: bytes = b"",
-                exact_flags: bool = False, **emit: Any) -> Module:
+                exact_flags: bool = False, no_cache: bool = False, **emit: Any) -> Module:
         """Compiles (or finds) and loads. Collective: the same module, or the same exception, on every rank.
 
         Args:
@@ -92,12 +106,13 @@ class Context:
             headers: travel with the request, {name as #include spells it: text}.
             manifest: of C text: the layout of its constants, any bytes; must be equal on all ranks.
             exact_flags: never at another optimisation level than the flags say, when the compiler runs out of memory.
+            no_cache: compiled although the store has it; what the process holds already is taken all the same.
             emit: of a Problem: the options of Problem.emit.
         """
         wanted = _Wanted(self._library, source, flags=flags, name=name, compiler=compiler, abi_tag=abi_tag, isa=isa,
-                         headers=headers, manifest=manifest, exact_flags=exact_flags, **emit)
-        if wanted.options is not None:
-            return wanted.source._compile(self, wanted.request, wanted.options)
+                         headers=headers, manifest=manifest, exact_flags=exact_flags, no_cache=no_cache, **emit)
+        if wanted.problem is not None:
+            return wanted.problem._compile(self, wanted.request, wanted.options)
         try:
             handle = self._run(self._library.jitc_compile, ctypes.byref(wanted.request.structure))
         except Error as told:
@@ -177,35 +192,41 @@ def _made(source: Any) -> Union[str, Problem]:
 class _Wanted:
     """One module that is asked for. What its source or its arguments raise is told to all ranks."""
 
-    def __init__(self, library: ctypes.CDLL, source: Source = None, *, flags: Sequence[str] = (),
+    def __init__(self, library: Any, source: Source | None = None, *, flags: Sequence[str] = (),
                  name: str | None = None, compiler: str | None = None, abi_tag: str | None = None,
                  isa: str | None = None, headers: Mapping[str, str] | None = None, manifest: bytes = b"",
-                 exact_flags: bool = False, **emit: Any) -> None:
-        self.failure = self.options = None
+                 exact_flags: bool = False, no_cache: bool = False, **emit: Any) -> None:
+        self.failure: Exception | None = None
+        self.text = ""
+        self.problem: Problem | None = None  # in place of the text
+        self.options: Any = None
         try:
-            self.source = _made(source)
-            self.request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest, exact_flags)
-            if not isinstance(self.source, str):
-                self.options = self.source._compile_options(emit)
+            made = _made(source)
+            self.request = _Request(flags, name, compiler, abi_tag, isa, headers, manifest, exact_flags,
+                                    no_cache)
+            if not isinstance(made, str):
+                self.options = made._compile_options(emit)
+                self.problem = made
             elif emit:
                 raise UsageError(f"C text has no option {sorted(emit)[0]!r}")
             else:
-                self.request.set_source(self.source)
+                self.text = made
+                self.request.set_source(made)
         except Exception as raised:  # told to all ranks by the library
-            self.failure, self.source, self.request, self.options = raised, "", _Request(), None
+            self.failure, self.request = raised, _Request()
             self.request.set_failure(library, f"{type(raised).__name__}: {raised}")
 
     def item(self) -> Any:
         """The jitc_item; valid while this lives."""
         item = _library.Item(size=ctypes.sizeof(_library.Item), request=ctypes.pointer(self.request.structure))
-        if self.options is not None:
-            item.problem, item.options = self.source._handle, ctypes.pointer(self.options)
+        if self.problem is not None:
+            item.problem, item.options = self.problem._handle, ctypes.pointer(self.options)
         return item
 
     def module(self, handle: ctypes.c_void_p) -> Module:
-        if self.options is not None:
-            return self.source._module(handle, self.options)
-        return Module(handle, defined_functions(self.source))
+        if self.problem is not None:
+            return self.problem._module(handle, self.options)
+        return Module(handle, defined_functions(self.text))
 
 
 class _Request:
@@ -213,26 +234,27 @@ class _Request:
 
     def __init__(self, flags: Sequence[str] = (), name: str | None = None, compiler: str | None = None,
                  abi_tag: str | None = None, isa: str | None = None, headers: Mapping[str, str] | None = None,
-                 manifest: bytes = b"", exact_flags: bool = False) -> None:
+                 manifest: bytes = b"", exact_flags: bool = False, no_cache: bool = False) -> None:
         def text(value: str | None) -> bytes | None:
             return None if value is None else value.encode()
 
         if isinstance(flags, str):
             flags = flags.split()
         array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
-        pairs = [(key.encode(), value.encode()) for key, value in (headers or {}).items()]
+        pairs = [_library.Header(key.encode(), value.encode()) for key, value in (headers or {}).items()]
         texts = (_library.Header * len(pairs))(*pairs)
         self.structure = _library.Request(
             size=ctypes.sizeof(_library.Request), name=text(name), flags=array, flag_count=len(flags),
             compiler=text(compiler), abi_tag=text(abi_tag), isa=text(isa), headers=texts, header_count=len(pairs),
-            manifest=manifest or None, manifest_length=len(manifest), exact_flags=bool(exact_flags))
+            manifest=manifest or None, manifest_length=len(manifest), exact_flags=bool(exact_flags),
+            no_cache=bool(no_cache))
         self._kept: list[Any] = [array, texts]
 
     def set_source(self, source: str) -> None:
         data = source.encode()
         self.structure.source, self.structure.source_length = data, len(data)
 
-    def set_failure(self, library: ctypes.CDLL, message: str) -> None:
+    def set_failure(self, library: Any, message: str) -> None:
         data = message.encode()
 
         def fail(_state: int, text: int) -> int:
@@ -246,30 +268,41 @@ _alone: list[Context] = []  # the one context of this process without MPI
 _keyval: list[int] = []  # under which communicators keep theirs
 
 
-def default_context(comm: MPI.Comm | None = None) -> Context:
+def default_context(comm: Comm | None = None) -> Context:
     """The context of `comm` with default settings, made at first use (which is collective) and kept with the
     communicator until that is freed; of this process alone for None."""
     if comm is None:
         if not _alone:
             _alone.append(Context())
         return _alone[0]
-    mpi = sys.modules["mpi4py.MPI"]  # `comm` came from there
+    from ._communicator import mpi_communicator
+
+    given = mpi_communicator(comm)
     if not _keyval:
-        _keyval.append(mpi.Comm.Create_keyval())
-    context = comm.Get_attr(_keyval[0])
-    if context is None:
-        context = Context(comm)
-        comm.Set_attr(_keyval[0], context)
+        _keyval.append(type(given).Create_keyval())
+    context: Any = given.Get_attr(_keyval[0])
+    if not isinstance(context, Context):
+        context = Context(given)
+        given.Set_attr(_keyval[0], context)
     return context
 
 
-def compile(source: Union[str, Problem, Callable[[], Union[str, Problem]]], flags: Sequence[str] | None = None,
-            comm: MPI.Comm | None = None, name: str | None = None, **options: Any) -> Module:
-    """Context.compile in the default context of `comm`. Collective over `comm`."""
+def compile(source: Source, flags: Sequence[str] | None = None, comm: Comm | None = None, name: str | None = None,
+            **options: Any) -> Module:
+    """Compiles (or finds) and loads, in the default context of `comm`. Collective over `comm`: the same module, or the
+    same exception, on every rank.
+
+    Args:
+        source: C text, or a Problem, or a function that makes one of them.
+        flags: appended to the setting `cflags` (JITC_CFLAGS).
+        comm: as for Context; None: this process alone.
+        name: for people, in progress lines and diagnostics.
+        options: the others of Context.compile.
+    """
     return default_context(comm).compile(source, flags=flags or (), name=name, **options)
 
 
-def compile_all(sources: Sequence[Union[Source, Mapping[str, Any]]], comm: MPI.Comm | None = None,
+def compile_all(sources: Sequence[Union[Source, Mapping[str, Any]]], comm: Comm | None = None,
                 **common: Any) -> list[Module]:
     """Context.compile_all in the default context of `comm`. Collective over `comm`."""
     return default_context(comm).compile_all(sources, **common)

@@ -89,27 +89,41 @@ class CFunction(Function):
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if named or len(arguments) != len(self._arguments):
-            raise UsageError(f"{self.name} takes {len(self._arguments)} arguments by position")
+            raise UsageError(f"{self.name} takes {len(self._arguments)} arguments by position, not {len(arguments)}"
+                             + (f" and {', '.join(named)} by name" if named else ""))
         if self._result is not None and not any(isinstance(one, Pointer) for one in self._arguments):
             return self._broadcast(arguments)
-        return self._call(*(self._pointer(one, given) if isinstance(one, Pointer) else given
-                            for one, given in zip(self._arguments, arguments)))
+        return self._call(*(self._pointer(place, one, given) if isinstance(one, Pointer)
+                            else _numbers(given, one, f"argument {place + 1} of {self.name}").item()
+                            for place, (one, given) in enumerate(zip(self._arguments, arguments))))
 
     def _broadcast(self, arguments: tuple[ArrayLike, ...]) -> Any:
-        given = [np.asarray(one, dtype=np.dtype(kind)) for one, kind in zip(arguments, self._arguments)]
+        given = [_numbers(one, kind, f"argument {place + 1} of {self.name}")
+                 for place, (one, kind) in enumerate(zip(arguments, self._arguments))]
         if all(one.ndim == 0 for one in given):
             return self._call(*(one.item() for one in given))
         spread = np.broadcast(*given)
         return np.fromiter((self._call(*point) for point in spread), np.dtype(self._result),
                            spread.size).reshape(spread.shape)
 
-    def _pointer(self, kind: Pointer, given: Any) -> int | None:
+    def _pointer(self, place: int, kind: Pointer, given: Any) -> int | None:
+        """The memory of the caller's own array: nothing is copied, so the array must be as the function reads it."""
         if given is None:
             return None
-        wanted = np.dtype(kind.element)
-        if not (isinstance(given, np.ndarray) and given.dtype == wanted and given.flags.c_contiguous):
-            raise UsageError(f"{self.name} takes contiguous arrays of {wanted.name}", thing=repr(given)[:80])
-        return given.ctypes.data
+        wanted: Any = np.dtype(kind.element)
+        if not isinstance(given, np.ndarray):
+            wrong = f"is a {type(given).__name__}"
+        elif given.dtype != wanted:
+            wrong = f"has elements of {given.dtype}"
+        elif not given.flags.c_contiguous:
+            wrong = f"is not contiguous: its strides are {given.strides}"
+        elif not kind.is_const and not given.flags.writeable:
+            wrong = "cannot be written, and the function may write it"
+        else:
+            return given.ctypes.data
+        raise UsageError(f"the argument {wrong}; it must be a contiguous array of {wanted.name}",
+                         thing=f"argument {place + 1} of {self.name}",
+                         remedy=f"numpy.ascontiguousarray(..., dtype=numpy.{wanted.name}) makes such an array")
 
 
 class PointwiseFunction(Function):
@@ -125,7 +139,9 @@ class PointwiseFunction(Function):
         t, u_t_shift  numbers
         constants     one per slot; the problem's own values where it is left out
 
-    Arguments that are left out are zeros. Returns (..., entries) doubles.
+    Arguments that are left out are zeros. Returns (..., entries) doubles, flat in PETSc's order (f1[fc*dim+df],
+    g3[((fc*Ng+gc)*dim+df)*dim+dg]), in `out` where it is given. Arrays of doubles that are contiguous, and have all the
+    points or none, are read where they are; others are copied first.
     """
 
     def __init__(self, module: Module, name: str, address: int, layout: Layout) -> None:
@@ -133,21 +149,22 @@ class PointwiseFunction(Function):
         self.layout = layout
         integer = ctypes.c_int64 if layout.int_bits == 64 else ctypes.c_int32
         pointer, real = ctypes.c_void_p, ctypes.c_double
-        types = [integer] * 3 + [pointer] * 10 + [real] * (2 if layout.jacobian else 1)
+        types: list[Any] = [integer] * 3 + [pointer] * 10 + [real] * (2 if layout.jacobian else 1)
         types += [pointer] * (2 if layout.boundary else 1) + [integer, pointer, pointer]
-        self._call = ctypes.CFUNCTYPE(None, *types)(address) if address else None
+        self._call: Any = ctypes.CFUNCTYPE(None, *types)(address) if address else None
         self._offsets = [self._offsets_of(fields, factor, integer) for fields in (layout.fields, layout.aux_fields)
                          for factor in (1, layout.dim)]
 
     @staticmethod
-    def _offsets_of(fields: tuple[int, ...], factor: int, integer: type) -> ctypes.Array:
+    def _offsets_of(fields: tuple[int, ...], factor: int, integer: Any) -> Any:
         sums = [factor * sum(fields[:count]) for count in range(len(fields) + 1)]
         return (integer * len(sums))(*sums)
 
     def __call__(self, u: ArrayLike | None = None, u_x: ArrayLike | None = None, *, t: float = 0.0,
-                 u_t_shift: float = 0.0, **others: ArrayLike) -> NDArray[np.float64]:
+                 u_t_shift: float = 0.0, out: NDArray[np.float64] | None = None,
+                 **others: ArrayLike) -> NDArray[np.float64]:
         arrays, shape = _points(self._module, self.layout, self.name, {"u": u, "u_x": u_x, **others})
-        out = np.zeros((*shape, self.layout.entries))
+        out = _output(out, (*shape, self.layout.entries), self.name)
         if self._call is not None:
             spread = {key: np.ascontiguousarray(np.broadcast_to(one, (*shape, one.shape[-1])))
                       if one.ndim > 1 else np.ascontiguousarray(one) for key, one in arrays.items()}
@@ -202,6 +219,26 @@ class BatchFunction(Function):
         return {name: one.T.reshape(*shape, one.shape[0]) for name, one in zip(self._entries, out)}
 
 
+def _numbers(given: Any, kind: Any, thing: str) -> NDArray[Any]:
+    """An array of the type's elements; refuses what would lose more than the last digits: fractions, imaginary parts."""
+    array, wanted = np.asarray(given), np.dtype(kind)
+    if not np.can_cast(array.dtype, wanted, "same_kind"):
+        raise UsageError(f"{array.dtype} cannot be taken for {wanted.name}", thing=thing,
+                         remedy=f"convert it first, by .astype(numpy.{wanted.name})")
+    return array.astype(wanted, copy=False)
+
+
+def _output(given: NDArray[np.float64] | None, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    """Zeros of this shape, in the caller's array where there is one."""
+    if given is None:
+        return np.zeros(shape)
+    if given.shape != shape or given.dtype != np.float64 or not (given.flags.c_contiguous and given.flags.writeable):
+        raise UsageError(f"`out` has the shape {given.shape} of {given.dtype}; it must be a contiguous array of doubles "
+                         f"that can be written, of the shape {shape}", thing=name)
+    given[...] = 0.0
+    return given
+
+
 def _points(module: Module, layout: Layout, name: str, given: Mapping[str, ArrayLike | None]) -> \
         tuple[dict[str, NDArray[np.float64]], tuple[int, ...]]:
     """Every argument as an array that ends in its number of elements, and the common shape of the points."""
@@ -216,7 +253,7 @@ def _points(module: Module, layout: Layout, name: str, given: Mapping[str, Array
     for key, size in sizes.items():
         array = np.zeros(size)
         if given.get(key) is not None:
-            array = np.asarray(given[key], dtype=np.float64)
+            array = _numbers(given[key], np.float64, f"argument {key} of {name}")
         elif key == "constants":
             array = np.array([one.value for one in module.constants], dtype=np.float64)
         if key in ("u_x", "a_x") and array.ndim > 1 and array.shape[-1] != size == array.shape[-1] * array.shape[-2]:
@@ -294,6 +331,11 @@ class Module:
     def key(self) -> str:
         """Of the artifact, 64 hexadecimal digits."""
         return self._library.jitc_module_key(self._handle).decode()
+
+    @property
+    def path(self) -> str:
+        """A file with the artifact's bytes, for as long as the module lives and for this process alone."""
+        return self._library.jitc_module_path(self._handle).decode()
 
     @property
     def origin(self) -> str:

@@ -15,10 +15,9 @@ from .errors import UsageError, check
 from .module import Batch, Constant, Layout, Module
 
 if TYPE_CHECKING:
-    from mpi4py import MPI
     from numpy.typing import ArrayLike, NDArray
 
-    from .context import Context, _Request
+    from .context import Comm, Context, _Request
 
 KINDS = ("f0", "f1", "g0", "g1", "g2", "g3")
 TANGENTS = ("newton", "picard", "continuation")
@@ -253,7 +252,7 @@ class Problem:
         where, kept = _library.Point(size=ctypes.sizeof(_library.Point)), []
         for key, value in point.items():
             if key in ("t", "u_t_shift"):
-                setattr(where, key, float(value))
+                setattr(where, key, float(np.asarray(value)))
                 continue
             if key not in LEAVES:
                 raise UsageError("a point has no such argument", thing=key, remedy=f"one of {', '.join(LEAVES)}")
@@ -264,7 +263,7 @@ class Problem:
                                                   entries, ctypes.byref(error)), error)
         return np.array(values, dtype=np.float64)
 
-    def compile(self, comm: MPI.Comm | None = None, *, context: Context | None = None, **options: Any) -> Module:
+    def compile(self, comm: Comm | None = None, *, context: Context | None = None, **options: Any) -> Module:
         """Compiles (or finds) and loads the functions. Collective over `comm`: the same module, or the same
         exception, on every rank. `options`: those of Context.compile, and of emit."""
         return (context or default_context(comm)).compile(self, **options)

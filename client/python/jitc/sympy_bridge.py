@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union, cast
 
 import sympy
 from sympy import Basic, Expr
@@ -39,7 +39,7 @@ class Leaf:
         if array not in LEAVES or (first is None) != (array in _SCALARS) or second and array not in ("u_x", "a_x"):
             raise UsageError("no argument of a pointwise function is called so", thing=text,
                              remedy=f"such are u[0], u_x[0, 1], x[1], t: one of {', '.join(LEAVES)}")
-        return cls(array, (int(first), int(second)) if second else int(first or 0))
+        return cls(array, (int(first or 0), int(second)) if second else int(first or 0))
 
     def flat(self, dim: int) -> tuple[str, int]:
         """The array and the flat index."""
@@ -135,9 +135,9 @@ def from_sympy(residual: Any, *, dim: int = 2, leaves: Mapping[Basic, Union[str,
         entries = _entries(problem, walk, one.name, one.entries, dim)
         problem.add_residual(one.name, one.kind, one.field, entries, one.boundary)
     for block in _blocks(blocks, residuals, len(problem.fields), tangent):
-        entries = None if block.entries is None else _entries(problem, walk, block.name, block.entries, dim)
-        problem.add_block(block.name, block.kind, block.test, block.trial, boundary=bool(block.boundary),
-                          entries=entries, tangent=block.tangent, continuation=_slot(block.continuation, slots),
+        given = None if block.entries is None else _entries(problem, walk, block.name, block.entries, dim)
+        problem.add_block(block.name, cast(str, block.kind), cast(int, block.test), cast(int, block.trial),
+                          boundary=bool(block.boundary), entries=given, tangent=block.tangent, continuation=_slot(block.continuation, slots),
                           frozen=block.frozen)
     problem.check()
     return problem
@@ -194,7 +194,10 @@ def _fields_of(residuals: Sequence[Residual], dim: int) -> list[Field]:
 def _field(given: Any, place: int) -> tuple[str, int]:
     if isinstance(given, Field):
         return given.name, given.components
-    return (f"field_{place}", given) if isinstance(given, int) else tuple(given)
+    if isinstance(given, int):
+        return f"field_{place}", given
+    name, components = given
+    return name, components
 
 
 def _add_constants(problem: Problem, given: Union[Mapping[Any, float], Iterable[Any]]) -> dict[Any, Leaf]:
@@ -258,7 +261,7 @@ def _blocks(given: Union[str, Iterable[Union[str, Block]]], residuals: Sequence[
             block = dataclasses.replace(block, kind=found.group(1), test=int(found.group(2)),
                                         trial=int(found.group(3)))
         if block.boundary is None:
-            block = dataclasses.replace(block, boundary=on_boundary.get(block.test, False))
+            block = dataclasses.replace(block, boundary=on_boundary.get(cast(int, block.test), False))
         made.append(block)
     return made
 
