@@ -32,7 +32,8 @@ std::string describe(const graph::EmitOptions& options, jitc_layout layout) {
   return std::string("types ") + (options.types == graph::Types::kPetsc ? "petsc" : "plain") + "\nint " +
          std::to_string(options.int_bits) + "\ncomplex " + std::to_string(options.complex_scalar) +
          "\nruntime offsets " + std::to_string(options.runtime_offsets) + "\nlazy arms " +
-         std::to_string(options.lazy_arms) + "\nlayout " + std::to_string(layout) + "\n";
+         std::to_string(options.lazy_arms) + "\nlayout " + std::to_string(layout) +
+         (options.skip_zero ? "\n" : "\nkeep zero 1\n");
 }
 
 Result<void> check_base(const jitc_request& base) {
@@ -93,7 +94,7 @@ Result<gate::Demand> make_demand(jitc_problem& problem, const jitc_emit_options&
   if (!description) return std::unexpected(description.error());
   auto emit_options = emit_options_of(&options, problem.problem());
   if (!emit_options) return std::unexpected(std::move(emit_options.error()));
-  emit_options->skip_zero = true;
+  emit_options->skip_zero = options.keep_zero == 0;
   emit_options->table = true;
   if (!base.name || !*base.name) base.name = problem.problem().name.c_str();
   common::Request request = request_of(base, defaults.request, **description + describe(*emit_options, options.layout));

@@ -55,6 +55,7 @@ module jitc
     integer(c_int) :: lazy_arms = 0
     integer(c_int) :: layout = 0
     type(c_ptr) :: canary = c_null_ptr
+    integer(c_int) :: keep_zero = 0
   end type jitc_emit_options
 
   type, bind(c) :: jitc_point

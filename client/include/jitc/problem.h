@@ -214,6 +214,8 @@ typedef struct jitc_emit_options {
   jitc_layout layout;  /* one function each, or one for all */
   const char* canary;  /* is a fresh module called and compared before anybody gets it? "auto": unless its flags let
                           values differ, "off", "on"; NULL: the setting `canary`. Concerns jitc_compile_problem only */
+  int keep_zero; /* 1: jitc_compile_problem makes functions of those that are identically zero, too, for callers that
+                    take no NULL */
 } jitc_emit_options;
 
 /* The C text, a translation unit; the caller frees it. `options` NULL: defaults. */

@@ -272,6 +272,7 @@ struct EmitOptions {
   bool lazy_arms = false;              // nothing that only an arm of a select needs is computed outside it
   jitc_layout layout = JITC_SEPARATE;  // one function each, or one for all
   std::string canary;                  // auto, off, on
+  bool keep_zero = false;              // functions that are identically zero are made, too
 
   // For the C interface; valid while this lives.
   jitc_emit_options raw() const {
@@ -288,6 +289,7 @@ struct EmitOptions {
     raw.lazy_arms = lazy_arms;
     raw.layout = layout;
     raw.canary = detail::or_null(canary);
+    raw.keep_zero = keep_zero;
     return raw;
   }
 };

@@ -90,7 +90,8 @@ class FunctionInfo(ctypes.Structure):
 class EmitOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("sharing", c_char_p), ("types", c_char_p), ("int_bits", c_uint32),
                 ("complex_scalar", c_int), ("runtime_offsets", c_int), ("prefix", c_char_p), ("skip_zero", c_int),
-                ("table", c_int), ("lazy_arms", c_int), ("layout", c_int), ("canary", c_char_p)]
+                ("table", c_int), ("lazy_arms", c_int), ("layout", c_int), ("canary", c_char_p),
+                ("keep_zero", c_int)]
 
 
 class Item(ctypes.Structure):

@@ -227,6 +227,8 @@ class Problem:
             skip_zero: True: functions that are identically zero are left out.
             table: True: with the exported table of functions.
             lazy_arms: True: nothing that only an arm of a Piecewise needs is computed outside it.
+            keep_zero: of compile alone: True: functions that are identically zero are functions, too; else their
+                address is 0.
             layout: "separate" (default); "batch": all functions in one, for many points at once.
             canary: of compile alone: "auto" (default, or the setting `canary`) calls a fresh module at a few points and
                 compares before anybody gets it, unless its flags let values differ; "off"; "on".
