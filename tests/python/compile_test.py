@@ -79,6 +79,42 @@ class Compile(unittest.TestCase):
         with self.assertRaises(jitc.UsageError):
             jitc.compile(SOURCE).symbol("absent")
 
+    def test_arguments_that_would_lose_something_are_refused(self):
+        functions = jitc.compile(SOURCE).functions
+        fixed = np.ones(3)
+        fixed.flags.writeable = False
+        for call, words in ((lambda: functions["power"](2.0, 1.5), "float64 cannot be taken for int32"),
+                            (lambda: functions["twice"](1j), "complex128 cannot be taken for float64"),
+                            (lambda: functions["add"](2.5, np.ones(3), np.ones(3), np.ones(3)), "argument 1 of add"),
+                            (lambda: functions["add"](3, np.ones(3), np.ones(3), fixed), "argument 4 of add"),
+                            (lambda: functions["add"](3, [1.0] * 3, np.ones(3), np.ones(3)), "is a list"),
+                            (lambda: functions["add"](3, np.ones(3, ">f8"), np.ones(3), np.ones(3)), ">f8"),
+                            (lambda: nonlinear_poisson().compile().functions["f0_0"](u=[1j]), "argument u of f0_0")):
+            with self.assertRaises(jitc.UsageError) as caught:
+                call()
+            self.assertIn(words, str(caught.exception))
+        out = np.empty(3)
+        functions["add"](3, fixed, fixed, out)  # const arrays are only read
+        np.testing.assert_array_equal(out, [2, 2, 2])
+
+    def test_results_in_the_callers_array(self):
+        function = nonlinear_poisson().compile().functions["f1_0"]
+        out = np.full((2, 2), 7.0)
+        self.assertIs(function(u_x=[[1.0, 0.0], [0.0, 0.0]], out=out), out)
+        np.testing.assert_array_equal(out[1], [0, 0])
+        for wrong in (np.empty((2, 3)), np.empty((2, 2), np.float32), np.empty((2, 4))[:, ::2]):
+            with self.assertRaises(jitc.UsageError):
+                function(u_x=[[1.0, 0.0], [0.0, 0.0]], out=wrong)
+
+    def test_functions_that_are_zero_can_be_kept(self):
+        module = nonlinear_poisson().compile(keep_zero=True)
+        self.assertNotEqual(module.functions["g1_0_0"].address, 0)
+        np.testing.assert_array_equal(module.functions["g1_0_0"](u=[1.0]), [0, 0])
+
+    def test_path_of_a_module(self):
+        module = jitc.compile(SOURCE)
+        self.assertEqual(pathlib.Path(module.path).read_bytes()[:4], b"\x7fELF")
+
     def test_functions_live_longer_than_their_module_object(self):
         twice = jitc.compile("double twice(double x) { return 2 * x; }").functions["twice"]
         self.assertEqual(twice(2.0), 4.0)

@@ -3,42 +3,15 @@ ranks; and the Stokes example in Python.
 
 usage: mpi_test.py BIN_DIRECTORY RANKS MPIRUN...
 """
-import json
-import pathlib
-import subprocess
-import sys
-import unittest
+import ranks
+from ranks import HERE, RANKS
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
-from harness import Node  # noqa: E402
-
-BIN, RANKS, *MPIRUN = sys.argv[1:]
-HERE = pathlib.Path(__file__).resolve().parent
 STOKES = HERE.parent.parent / "client/examples/python/stokes.py"
 
 
-class Ranks(unittest.TestCase):
-    def setUp(self):
-        self.node = self.enterContext(Node(BIN))
-        done = self.node.jitc("daemon", "start")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.environment = {**self.node.environment, "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-    def run_ranks(self, program, *arguments):
-        job = subprocess.Popen([*MPIRUN, "-n", RANKS, sys.executable, str(program), *arguments], env=self.environment,
-                               text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            out, err = job.communicate(timeout=100)
-        except subprocess.TimeoutExpired:
-            job.terminate()  # mpirun ends its ranks
-            out, err = job.communicate()
-            self.fail(f"{program} {arguments} hangs\n{out}\n{err}")
-        self.assertEqual(job.returncode, 0, f"{out}\n{err}")
-        return out
-
+class Ranks(ranks.RanksCase):
     def scenario(self, name):
-        return json.loads(self.run_ranks(HERE / "mpi_ranks.py", name))
+        return self.scenarios(HERE / "mpi_ranks.py", name)[name]
 
     def test_one_compile_for_all_ranks(self):
         told = self.scenario("compile_twice")
@@ -80,4 +53,4 @@ class Ranks(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    ranks.main()

@@ -99,6 +99,12 @@ def evaluated(entries, point):
     return np.array([float(value) for value in function(*point.values())])
 
 
+def derivative(entry, leaf):
+    """By a real stand-in that everything else is independent of, as Underworld3 takes it."""
+    stand_in = Symbol("stand_in", real=True)
+    return sympy.diff(entry.xreplace({leaf: stand_in}), stand_in).xreplace({stand_in: leaf})
+
+
 class Oracle:
     """Derivatives of F by differences with 60 digits, of which more than twenty are right; and F itself."""
 

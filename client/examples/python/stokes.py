@@ -5,7 +5,7 @@
 
 A power-law fluid on the unit square, Q2 velocity and Q1 pressure, with a manufactured solution whose force SymPy
 derives. jitc differentiates the residual and compiles it once for all ranks while the program runs; petsc4py has no
-setter for pointwise functions, so their addresses go to libpetsc's own. A daemon must run (`jitc daemon start`). Ends
+setter for pointwise functions, jitc.petsc has. A daemon must run (`jitc daemon start`). Ends
 with 0 when Newton converges on every mesh and the velocity's order is that of Q2.
 """
 import ctypes
@@ -16,8 +16,8 @@ import petsc4py
 
 petsc4py.init(sys.argv)
 import jitc  # noqa: E402
-import numpy as np  # noqa: E402
 import sympy  # noqa: E402
+from jitc import petsc  # noqa: E402
 from petsc4py import PETSc  # noqa: E402
 from sympy import Function, Matrix, Rational, cos, pi, sin, symbols  # noqa: E402
 
@@ -69,35 +69,6 @@ def functions_of_space(**expressions):
     return text
 
 
-class Petsc:
-    """libpetsc's functions that petsc4py has not, with errors as exceptions."""
-
-    def __init__(self):
-        self._loaded = ctypes.CDLL(PETSc.__file__)  # looks into the libpetsc that petsc4py is linked with
-
-    def __getattr__(self, name):
-        function = getattr(self._loaded, name)
-
-        def call(*arguments):
-            code = function(*(self._argument(one) for one in arguments))
-            if code:
-                raise PETSc.Error(code)
-
-        return call
-
-    @staticmethod
-    def _argument(given):
-        if isinstance(given, PETSc.Object):
-            return ctypes.c_void_p(given.handle)
-        if hasattr(given, "address"):
-            return ctypes.c_void_p(given.address)  # of compiled code; NULL for a block that is identically zero
-        return ctypes.c_void_p() if given is None else given
-
-
-def pointers(*functions):
-    return (ctypes.c_void_p * len(functions))(*(one.address for one in functions))
-
-
 def create_mesh(comm, cells):
     dm = PETSc.DMPlex().createBoxMesh([cells, cells], simplex=False, comm=comm)
     dm.setFromOptions()
@@ -110,43 +81,43 @@ def create_mesh(comm, cells):
     return dm
 
 
-def set_equations(petsc, dm, problem, module, space):
+def set_equations(dm, problem, module, space):
     ds, functions = dm.getDS(), module.functions
-    petsc.PetscDSSetResidual(ds, VELOCITY, functions["f0_0"], functions["f1_0"])
-    petsc.PetscDSSetResidual(ds, PRESSURE, functions["f0_1"], None)
+    petsc.set_residual(ds, VELOCITY, functions["f0_0"], functions["f1_0"])
+    petsc.set_residual(ds, PRESSURE, functions["f0_1"])
     for test in VELOCITY, PRESSURE:
         for trial in VELOCITY, PRESSURE:
             blocks = [functions.get(f"g{kind}_{test}_{trial}") for kind in range(4)]
-            petsc.PetscDSSetJacobian(ds, test, trial, *blocks)
-    values = problem.constant_values()
-    petsc.PetscDSSetConstants(ds, len(values), ctypes.c_void_p(values.ctypes.data))
+            petsc.set_jacobian(ds, test, trial, *blocks)
+    petsc.set_constants(ds, problem.constant_values())
     wall = (ctypes.c_int * 1)(1)  # the box mesh marks its boundary by 1
-    petsc.DMAddBoundary(dm, ESSENTIAL, b"wall", dm.getLabel("marker"), 1, wall, VELOCITY, 0, None,
-                        space.functions["velocity"], None, None, None)
+    petsc.call("DMAddBoundary", dm, ESSENTIAL, b"wall", dm.getLabel("marker"), 1, wall, VELOCITY, 0, None,
+               space.functions["velocity"], None, None, None)
 
 
-def constant_pressure(petsc, dm, space):
+def constant_pressure(dm, space):
     """No velocity, pressure 1: what the equations leave open."""
     vector = dm.createGlobalVector()
-    values = pointers(space.functions["zero"], space.functions["one"])
-    petsc.DMProjectFunction(dm, ctypes.c_double(0), values, None, int(PETSc.InsertMode.INSERT_ALL_VALUES), vector)
+    values = petsc.pointers(space.functions["zero"], space.functions["one"])
+    petsc.call("DMProjectFunction", dm, ctypes.c_double(0), values, None, int(PETSc.InsertMode.INSERT_ALL_VALUES),
+               vector)
     return vector
 
 
-def solve(comm, petsc, problem, module, space, cells):
+def solve(comm, problem, module, space, cells):
     """Newton iterations and the velocity's L2 error."""
     dm = create_mesh(comm, cells)
-    set_equations(petsc, dm, problem, module, space)
+    set_equations(dm, problem, module, space)
     # On the pressure's own subproblems the constants are the null space.
     pressure, _ = dm.getField(PRESSURE)
     pressure.compose("nullspace", PETSc.NullSpace().create(constant=True, comm=comm))
-    petsc.DMPlexCreateClosureIndex(dm, None)
+    petsc.call("DMPlexCreateClosureIndex", dm, None)
     snes = PETSc.SNES().create(comm)
     snes.setDM(dm)
-    petsc.DMPlexSetSNESLocalFEM(dm, None, None, None)
+    petsc.call("DMPlexSetSNESLocalFEM", dm, None, None, None)
     snes.setFromOptions()
     snes.setUp()
-    free = constant_pressure(petsc, dm, space)
+    free = constant_pressure(dm, space)
     free.normalize()
     snes.getJacobian()[0].setNullSpace(PETSc.NullSpace().create(vectors=[free], comm=comm))
     solution = dm.createGlobalVector()
@@ -154,8 +125,8 @@ def solve(comm, petsc, problem, module, space, cells):
     if snes.getConvergedReason() <= 0:
         raise RuntimeError(f"Newton did not converge on {cells} cells: reason {snes.getConvergedReason()}")
     errors = (ctypes.c_double * 2)()
-    exact = pointers(space.functions["velocity"], space.functions["pressure"])
-    petsc.DMComputeL2FieldDiff(dm, ctypes.c_double(0), exact, None, solution, errors)
+    exact = petsc.pointers(space.functions["velocity"], space.functions["pressure"])
+    petsc.call("DMComputeL2FieldDiff", dm, ctypes.c_double(0), exact, None, solution, errors)
     return snes.getIterationNumber(), errors[VELOCITY]
 
 
@@ -167,17 +138,15 @@ def main():
             options[name] = value
     problem = equations()
     ranks = comm.tompi4py()
-    version = ".".join(map(str, PETSc.Sys.getVersion()))
-    module = problem.compile(ranks, abi_tag=f"PETSc {version}", int_bits=8 * np.dtype(PETSc.IntType).itemsize)
+    module = problem.compile(ranks, **petsc.types())
     space = jitc.compile(functions_of_space(velocity=EXACT_VELOCITY, pressure=[EXACT_PRESSURE], zero=[0, 0], one=[1]),
                          comm=ranks, name="exact.c")
     stats = jitc.default_context(ranks).stats
     PETSc.Sys.Print(f"{comm.size} ranks, compilers started: {stats['compilers_started']}")
-    petsc = Petsc()
     PETSc.Sys.Print("  cells  Newton   velocity  order")
     previous = None
     for cells in map(int, options.getString("cells", "4,8").split(",")):
-        iterations, error = solve(comm, petsc, problem, module, space, cells)
+        iterations, error = solve(comm, problem, module, space, cells)
         order = previous and math.log(previous[1] / error) / math.log(cells / previous[0])
         PETSc.Sys.Print(f"{cells:7d} {iterations:7d}   {error:8.2e}  " + (f"{order:5.2f}" if order else "    -"))
         previous = cells, error

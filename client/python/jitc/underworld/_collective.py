@@ -39,7 +39,7 @@ class CompileError(RuntimeError):
         super().__init__(str(failure))
         self.returncode = 1 if isinstance(failure, InvalidSource) else None
         self.oom = isinstance(failure, OutOfMemoryError)
-        self.stderr = failure.details.get("log") or str(failure)
+        self.stderr = str(failure)
         self.source_path: str = failure.details.get("capsule", "")
 
 
