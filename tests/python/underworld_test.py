@@ -222,6 +222,12 @@ class Constants(Daemon):
         self.assertNotEqual(graph.compile().artifact.key, constant)
         k.sym = sympy.Integer(7)
         self.assertEqual(self.graph(k * self.T + 1).compile().artifact.key, constant)
+        graph = self.graph(k * self.T + 1)  # the same graph sees it as well
+        keys = []
+        for body in (sympy.Integer(3), self.T**2, sympy.Integer(4)):
+            k.sym = body
+            keys.append(graph.compile().artifact.key)
+        self.assertEqual([key == constant for key in keys], [True, False, True])
 
     def test_two_of_one_name_are_two_slots(self):
         first, second = models.Expression("eta", 2.0), models.Expression("eta", 3.0)

@@ -213,7 +213,7 @@ class _Wanted:
                 self.text = made
                 self.request.set_source(made)
         except Exception as raised:  # told to all ranks by the library
-            self.failure, self.request = raised, _Request()
+            self.failure, self.request = raised, _Request(name=name if isinstance(name, str) else None)
             self.request.set_failure(library, f"{type(raised).__name__}: {raised}")
 
     def item(self) -> Any:

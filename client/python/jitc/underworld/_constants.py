@@ -31,6 +31,10 @@ class Wrappers:
         self._kept: list[Basic] = []  # bodies may be made anew at each look, and the memo knows them by identity
         self._bodies: dict[Basic, Any] = {}
 
+    def fresh(self) -> Wrappers:
+        """The same, knowing no body yet: bodies are assigned anew."""
+        return Wrappers(self._attribute, self._is_leaf)
+
     def body(self, expr: Any) -> Any:
         """What a wrapper stands for; None for anything else."""
         if not isinstance(expr, sympy.Symbol):
@@ -128,7 +132,7 @@ class Constants:
         return np.array([self._number(slot, one) for slot, one in self.entries], dtype=np.float64)
 
     def _number(self, slot: int, constant: Any) -> float:
-        fresh = Wrappers(self._wrappers._attribute, self._wrappers._is_leaf)  # bodies are assigned anew
+        fresh = self._wrappers.fresh()
         try:
             return self._value(constant) if self._value is not None else float(fresh.unwrapped(constant))
         except (TypeError, ValueError) as failure:

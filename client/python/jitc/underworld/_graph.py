@@ -70,7 +70,7 @@ class Graph:
         """See from_sympy."""
         self._leaves = {expr: (leaf if isinstance(leaf, Leaf) else Leaf.parse(leaf)).flat(dim)
                         for expr, leaf in leaves.items()}
-        self._wrappers = Wrappers(opaque_names, self._leaves.__contains__)
+        self._opaque_names = opaque_names
         self._given_constants = None if constants is None else list(constants)
         self._value = value
         self.dim = dim
@@ -166,12 +166,12 @@ class Graph:
     @property
     def constants(self) -> Constants:
         """The manifest of the expressions as they are now."""
-        given = self._given_constants
+        wrappers, given = self._wrappers(), self._given_constants
         if given is None:
             every = [*self._expressions(), *(one.continuation for role in _JACOBIAN for one in self._roles[role]
                                              if isinstance(one, _Derived) and one.continuation is not None)]
-            given = _constants_in(every, self._wrappers)
-        return Constants(given, self._wrappers, self._value)
+            given = _constants_in(every, wrappers)
+        return Constants(given, wrappers, self._value)
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -200,8 +200,12 @@ class Graph:
 
     # ---- what it is made of --------------------------------------------------------------------------------------
 
+    def _wrappers(self) -> Wrappers:
+        """The wrappers with the bodies that they have now: those may be assigned anew at any time."""
+        return Wrappers(self._opaque_names, self._leaves.__contains__)
+
     def _stated(self, given: Any) -> _Stated:
-        body = self._wrappers.body(given)
+        body = self._wrappers().body(given)
         if isinstance(body, (sympy.MatrixBase, sympy.NDimArray)):  # a matrix is expanded in place, never a node
             return self._stated(body)
         return _Stated(flatten(given, self.dim), given)
@@ -265,6 +269,7 @@ class _Building:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._wrappers = graph._wrappers()
         self.problem = problem = _Problem("underworld", graph.dim)
         problem.visible = graph._fields
         problem.set("guard", repr(float(graph._guard or 0.0)))
@@ -287,7 +292,7 @@ class _Building:
         return ("constants", slot) if slot is not None else self._graph._leaves.get(expr)
 
     def _body(self, expr: Basic) -> tuple[str, Basic] | None:
-        body = self._graph._wrappers.body(expr)
+        body = self._wrappers.body(expr)
         return None if body is None else (self._name(expr), body)
 
     def _name(self, wrapper: Any) -> str:
@@ -344,10 +349,9 @@ class _Building:
 
     def _with_conditions(self, expr: Any) -> Any:
         """Conditions are expanded in place: a node is a value."""
-        wrappers = self._graph._wrappers
         while True:
-            found = {one: wrappers.body(one) for one in getattr(expr, "free_symbols", ())
-                     if isinstance(wrappers.body(one), Boolean)}
+            found = {one: self._wrappers.body(one) for one in getattr(expr, "free_symbols", ())
+                     if isinstance(self._wrappers.body(one), Boolean)}
             if not found:
                 return expr
             expr = expr.xreplace(found)
