@@ -90,11 +90,14 @@ def settings(node):
 
 def places(node):
     long = node.scratch / ("x" * 120)
-    expect(node.findings("--runtime-dir", long, code=FOUND), "runtime.socket", "fail", "107")
     open_to_all = node.scratch / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    expect(node.findings("--store", open_to_all / "store", code=FOUND), "store.directory", "fail", "chmod go-w")
+    findings = node.findings("--runtime-dir", long, "--store", open_to_all / "store", code=FOUND,
+                             further={"JITC_STORE_READONLY": str(node.scratch / "nowhere")})
+    expect(findings, "runtime.socket", "fail", "107")
+    expect(findings, "store.directory", "fail", "chmod go-w")
+    expect(findings, "layer", "fail", "nowhere")
     other = node.scratch / "other"
     other.mkdir()
     (other / "file").touch()
@@ -105,8 +108,6 @@ def places(node):
         foreign.mkdir()
         os.chown(foreign, 70001, 70001)
         expect(node.findings("--store", foreign, code=FOUND), "store.directory", "fail", "uid 70001")
-    findings = node.findings(further={"JITC_STORE_READONLY": str(node.scratch / "nowhere")}, code=FOUND)
-    expect(findings, "layer", "fail", "nowhere")
 
 
 def no_compiler(node):

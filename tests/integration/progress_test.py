@@ -5,11 +5,13 @@ usage: progress_test.py BIN_DIRECTORY
 """
 import os
 import pty
+import select
 import subprocess
 import sys
 
 from cli_world import HeldCompile, Node, SOURCE
 
+SECONDS = 100  # of patience
 WIPE = b"\r\x1b[K"
 
 
@@ -26,6 +28,7 @@ class Terminal:
 
     def read(self):
         """False: its end."""
+        assert select.select([self._master], [], [], SECONDS)[0], f"nothing more is shown after {self.shown}"
         try:
             got = os.read(self._master, 4096)
         except OSError:  # the last program has closed it
