@@ -369,9 +369,10 @@ std::vector<std::string> Settings::list(std::string_view name) const {
 bool Settings::flag(std::string_view name) const { return value(name).text == "1"; }
 
 std::vector<std::string> unknown_variables() {
-  // Read elsewhere than in the table.
-  constexpr std::array<std::string_view, 6> kOthers = {"JITC_JOB_FILE", "JITC_LIBRARY",       "JITC_RPC_LIBRARY",
-                                                       "JITC_WORKER",   "JITC_TEST_ISA_MASK", "JITC_WORKER_PREPARED"};
+  // Read elsewhere than in the table, or set for others (JITC_ROOT by the module file).
+  constexpr std::array<std::string_view, 8> kOthers = {"JITC_CC_DEPTH",      "JITC_JOB_FILE",       "JITC_LIBRARY",
+                                                       "JITC_WORKER",        "JITC_ROOT",           "JITC_RPC_LIBRARY",
+                                                       "JITC_TEST_ISA_MASK", "JITC_WORKER_PREPARED"};
   std::vector<std::string> unknown;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
