@@ -15,8 +15,8 @@ DOCS = HERE.parent.parent / "docs"
 
 class Examples(ranks.RanksCase):
     def run_alone(self, *arguments):
-        done = subprocess.run([sys.executable, "-B", *map(str, arguments)], env=self.environment, text=True, timeout=120,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = subprocess.run([sys.executable, "-B", *map(str, arguments)], env=self.environment, text=True,
+                              timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
         return done.stdout
 

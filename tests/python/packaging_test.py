@@ -29,7 +29,8 @@ class Scratch(unittest.TestCase):
     def run_python(self, *arguments, check=True, **further):
         return subprocess.run([sys.executable, "-B", *map(str, arguments)], text=True, timeout=300, check=check,
                               env={**self.environment, **{name: str(value) for name, value in further.items()}},
-                              cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                              cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
 
     def copy_of_package(self, where):
         """Nothing may be written where the sources are."""
@@ -103,7 +104,8 @@ class Finder(Scratch):
     def test_without_mpi4py(self):
         """This process alone needs none."""
         program = "import sys; sys.modules['mpi4py'] = None\nimport jitc\nprint(jitc.Context().stats['calls'])"
-        self.assertEqual(self.run_python("-c", program, PYTHONPATH=self.packages, JITC_LIBRARY=LIBRARY).stdout.strip(), "0")
+        done = self.run_python("-c", program, PYTHONPATH=self.packages, JITC_LIBRARY=LIBRARY)
+        self.assertEqual(done.stdout.strip(), "0")
 
 
 class Types(Scratch):

@@ -20,7 +20,8 @@ class RanksCase(unittest.TestCase):
         self.node = self.enterContext(Node(BIN))
         done = self.node.jitc("daemon", "start")
         self.assertEqual(done.returncode, 0, done.stderr)
-        environment = {name: value for name, value in self.node.environment.items() if not name.startswith(("UW_", "UW3_"))}
+        environment = {name: value for name, value in self.node.environment.items()
+                       if not name.startswith(("UW_", "UW3_"))}
         self.environment = {**environment, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                             "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

@@ -92,8 +92,8 @@ def main():
     snes.setFromOptions()
     solution = da.createGlobalVec()
     snes.solve(None, solution)
-    largest = solution.max()[1]
-    PETSc.Sys.Print(f"module from: {module.origin}; Newton steps: {snes.getIterationNumber()}; largest u: {largest:.5f}")
+    steps, largest = snes.getIterationNumber(), solution.max()[1]
+    PETSc.Sys.Print(f"module from: {module.origin}; Newton steps: {steps}; largest u: {largest:.5f}")
     return 0 if snes.getConvergedReason() > 0 else 1
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .context import Context, Progress, compile, compile_all, default_context
+from .context import Comm, Context, Progress, compile, compile_all, default_context
 from .errors import (BrokenError, CancelledError, CompileError, CompilerCrashedError, CorruptError, DivergentError,
                      DrainingError, Error, InternalError, MiscompiledError, NotLoadedError, OutOfMemoryError,
                      RefusedError, StoreFullError, StoreUnavailableError, TimedOutError, UnreachableError,
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 _SYMPY = ("Block", "Leaf", "Residual", "field_leaves", "from_sympy")  # need SymPy, which the rest does not
 
-__all__ = ["BatchFunction", "BrokenError", "CFunction", "CancelledError", "CompileError", "CompilerCrashedError",
-           "Constant", "Context", "CorruptError", "DivergentError", "DrainingError", "Error", "Field", "InternalError",
-           "MiscompiledError", "Module", "NotLoadedError", "OutOfMemoryError", "PointwiseFunction", "Problem", "Progress",
-           "RefusedError", "StoreFullError", "StoreUnavailableError", "TimedOutError", "UnreachableError",
-           "UnsupportedExpression", "UsageError", "VersionSkewError", "compile", "compile_all", "default_context", *_SYMPY]
+__all__ = ["BatchFunction", "BrokenError", "CFunction", "CancelledError", "Comm", "CompileError",
+           "CompilerCrashedError", "Constant", "Context", "CorruptError", "DivergentError", "DrainingError", "Error",
+           "Field", "InternalError", "MiscompiledError", "Module", "NotLoadedError", "OutOfMemoryError",
+           "PointwiseFunction", "Problem", "Progress", "RefusedError", "StoreFullError", "StoreUnavailableError",
+           "TimedOutError", "UnreachableError", "UnsupportedExpression", "UsageError", "VersionSkewError",
+           "__version__", "compile", "compile_all", "default_context", *_SYMPY]
 
 
 def __getattr__(name: str) -> Any:

@@ -166,7 +166,7 @@ _NAMES = (f"libjitc.so.{VERSION.partition('.')[0]}", "libjitc.so")
 
 def _candidates() -> Iterator[str]:
     """Places to look, in order: JITC_LIBRARY alone where it is set; the build trees and the installation that this
-    package stands in; the installation whose `jitc` is on the PATH; whatever ld.so knows (LD_LIBRARY_PATH, ldconfig)."""
+    package stands in; the installation whose `jitc` is on the PATH; what ld.so knows (LD_LIBRARY_PATH, ldconfig)."""
     given = os.environ.get("JITC_LIBRARY")
     if given:
         yield given

@@ -24,8 +24,8 @@ class HasMpi4py(Protocol):
     def tompi4py(self) -> MPI.Comm: ...
 
 
-# The ranks of a collective call: mpi4py's communicator or petsc4py's, a Fortran handle (MPI_Comm_c2f), or the address of
-# an MPI_Comm (ctypes.c_void_p) of the MPI that mpi4py is built with.
+# The ranks of a collective call: mpi4py's communicator or petsc4py's, a Fortran handle (MPI_Comm_c2f), or the address
+# of an MPI_Comm (ctypes.c_void_p) of the MPI that mpi4py is built with.
 Comm = Union["MPI.Comm", HasMpi4py, int, ctypes.c_void_p]
 Source = Union[str, "Problem", Callable[[], Union[str, "Problem"]]]
 PHASES = ("connecting", "queued", "compiling", "loading", "arriving", "reconnecting", "elsewhere")

@@ -220,7 +220,7 @@ class BatchFunction(Function):
 
 
 def _numbers(given: Any, kind: Any, thing: str) -> NDArray[Any]:
-    """An array of the type's elements; refuses what would lose more than the last digits: fractions, imaginary parts."""
+    """An array of the type's elements; refuses what would lose more than last digits: fractions, imaginary parts."""
     array, wanted = np.asarray(given), np.dtype(kind)
     if not np.can_cast(array.dtype, wanted, "same_kind"):
         raise UsageError(f"{array.dtype} cannot be taken for {wanted.name}", thing=thing,
@@ -233,8 +233,8 @@ def _output(given: NDArray[np.float64] | None, shape: tuple[int, ...], name: str
     if given is None:
         return np.zeros(shape)
     if given.shape != shape or given.dtype != np.float64 or not (given.flags.c_contiguous and given.flags.writeable):
-        raise UsageError(f"`out` has the shape {given.shape} of {given.dtype}; it must be a contiguous array of doubles "
-                         f"that can be written, of the shape {shape}", thing=name)
+        raise UsageError(f"`out` has the shape {given.shape} of {given.dtype}; it must be a contiguous array of "
+                         f"doubles that can be written, of the shape {shape}", thing=name)
     given[...] = 0.0
     return given
 

@@ -1,5 +1,5 @@
-"""Compiled functions for petsc4py, which has no setters of its own for them: residual functions and Jacobian blocks of a
-PetscDS, its constants, and whatever else libpetsc has.
+"""Compiled functions for petsc4py, which has no setters of its own for them: residual functions and Jacobian blocks of
+a PetscDS, its constants, and whatever else libpetsc has.
 
     from jitc import petsc
 

@@ -137,8 +137,8 @@ def from_sympy(residual: Any, *, dim: int = 2, leaves: Mapping[Basic, Union[str,
     for block in _blocks(blocks, residuals, len(problem.fields), tangent):
         given = None if block.entries is None else _entries(problem, walk, block.name, block.entries, dim)
         problem.add_block(block.name, cast(str, block.kind), cast(int, block.test), cast(int, block.trial),
-                          boundary=bool(block.boundary), entries=given, tangent=block.tangent, continuation=_slot(block.continuation, slots),
-                          frozen=block.frozen)
+                          boundary=bool(block.boundary), entries=given, tangent=block.tangent,
+                          continuation=_slot(block.continuation, slots), frozen=block.frozen)
     problem.check()
     return problem
 

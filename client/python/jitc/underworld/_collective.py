@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import pathlib
@@ -50,28 +51,48 @@ class Artifact:
     Attributes:
         path: a file with the module's bytes, for this process and as long as the module is loaded.
         key: 256 bits as 64 hexadecimal digits, the same on all ranks.
-        sha256: of the file, 64 hexadecimal digits.
         origin: "memory": a rank held it; "disk": read from the store; "daemon".
         compilers_started: by this call; 0 on any hit.
         seconds: of this call.
-        compile_seconds, peak_rss: seconds and bytes that its compile took, whenever that was.
-        log: the compiler's warnings.
         flags: that were asked for.
         entry: the functions' names by role.
     """
 
     path: str
     key: str
-    sha256: str
     origin: str
     compilers_started: int
     seconds: float
-    compile_seconds: float
-    peak_rss: int
-    log: str
     flags: tuple[str, ...]
     entry: Mapping[str, tuple[str, ...]]
     module: Module = dataclasses.field(repr=False, compare=False)
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Of the file, 64 hexadecimal digits; the same on all ranks."""
+        return hashlib.sha256(pathlib.Path(self.path).read_bytes()).hexdigest()
+
+    @property
+    def compile_seconds(self) -> float:
+        """What its compile took, whenever that was."""
+        return float(self._manifest.get("compile_seconds", 0.0))
+
+    @property
+    def peak_rss(self) -> int:
+        """Bytes of memory that its compile took."""
+        return int(self._manifest.get("peak_bytes", 0))
+
+    @property
+    def log(self) -> str:
+        """The compiler's warnings."""
+        return str(self._manifest.get("log", ""))
+
+    @functools.cached_property
+    def _manifest(self) -> dict[str, Any]:
+        data = pathlib.Path(self.path).read_bytes()
+        _, _, _, _, _, elf_size, manifest_size, _ = _FOOTER.unpack(data[-_FOOTER.size:])
+        told: dict[str, Any] = json.loads(data[elf_size:elf_size + manifest_size])
+        return told
 
 
 class Library:
@@ -250,10 +271,6 @@ def _one_text(sources: Sources) -> tuple[str, dict[str, str]]:
 
 
 def _artifact(module: Module, context: Context, flags: Sequence[str], entry: Mapping[str, tuple[str, ...]]) -> Artifact:
-    data = pathlib.Path(module.path).read_bytes()
-    _, _, _, _, _, elf_size, manifest_size, _ = _FOOTER.unpack(data[-_FOOTER.size:])
-    told = json.loads(data[elf_size:elf_size + manifest_size])
     stats = context.stats
-    return Artifact(module.path, module.key, hashlib.sha256(data).hexdigest(), _ORIGINS[module.origin],
-                    int(stats["compilers_started"]), float(stats["last_seconds"]), told.get("compile_seconds", 0.0),
-                    told.get("peak_bytes", 0), told.get("log", ""), tuple(flags), entry, module)
+    return Artifact(module.path, module.key, _ORIGINS[module.origin], int(stats["compilers_started"]),
+                    float(stats["last_seconds"]), tuple(flags), entry, module)

@@ -98,8 +98,8 @@ class Graph:
                 component * dim + direction.
             constants: the slots of constants[], in order. None: the wrappers that read no leaf, as find_constants
                 orders them.
-            opaque_names: the attribute under which a Symbol's subclass holds the expression that it stands for. One that
-                reads a leaf is a named node: computed once, and seen through or held fixed by each block.
+            opaque_names: the attribute under which a Symbol's subclass holds the expression that it stands for. One
+                that reads a leaf is a named node: computed once, and seen through or held fixed by each block.
             dim: of space, which is also the number of directions of a gradient.
             fields: unknown fields in field_id order, (name, components) each. None: one field of all components.
             aux_fields: those of petsc_a, likewise; fields of the DM whose variables are dropped count, too.
