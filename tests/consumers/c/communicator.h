@@ -5,7 +5,8 @@
 #include <jitc/jitc.h>
 #include <mpi.h>
 
-/* A table over a duplicate of `comm`, which jitc_context_close frees. Collective. Ends the program where memory ends. */
+/* A table over a duplicate of `comm`, which jitc_context_close frees. Collective. Ends the program where memory ends.
+ */
 jitc_communicator communicator_of(MPI_Comm comm);
 
 #endif
