@@ -33,7 +33,7 @@ CommandOption described(const CLI::Option& given) {
   return option;
 }
 
-void take_footer(std::string footer, Command& command) {
+void take_footer(std::string footer, CommandHelp& command) {
   const auto begin = footer.find(kExamples);
   if (begin != footer.npos) {
     for (std::string_view line : split(std::string_view(footer).substr(begin + kExamples.size()), '\n'))
@@ -45,8 +45,8 @@ void take_footer(std::string footer, Command& command) {
   command.text = std::move(footer);
 }
 
-Command described(const CLI::App& app, const std::string& parents) {
-  Command command;
+CommandHelp described(const CLI::App& app, const std::string& parents) {
+  CommandHelp command;
   command.path = parents + app.get_name();
   command.help = app.get_description();
   command.passes_on = app.get_prefix_command() || app.get_allow_extras();
@@ -60,7 +60,7 @@ Command described(const CLI::App& app, const std::string& parents) {
 
 }  // namespace
 
-Command command_tree(const CLI::App& app) { return described(app, {}); }
+CommandHelp command_tree(const CLI::App& app) { return described(app, {}); }
 
 std::string help_footer(std::string text, const std::vector<std::string>& examples) {
   if (!text.empty()) text += "\n\n";

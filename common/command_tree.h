@@ -21,20 +21,20 @@ struct CommandOption {
   std::string help;
 };
 
-struct Command {
+struct CommandHelp {
   std::string path;  // "jitc cache ls"
   std::string help;  // one line
   std::string text;  // what stands below its options, without the examples
   std::vector<std::string> examples;
   std::vector<CommandOption> options, arguments;
-  std::vector<Command> commands;
+  std::vector<CommandHelp> commands;
   bool passes_on = false;  // its arguments are another program's
 
   std::string name() const { return path.substr(path.rfind(' ') + 1); }
 };
 
 // What has the group "" is hidden, and left out.
-Command command_tree(const CLI::App& app);
+CommandHelp command_tree(const CLI::App& app);
 
 // The end of a help text: what is to be said, then commands that can be typed. command_tree() takes them apart again.
 std::string help_footer(std::string text, const std::vector<std::string>& examples);

@@ -136,7 +136,7 @@ std::string argument_text(const CommandOption& argument) {
   return argument.is_required ? text : "[" + text + "]";
 }
 
-std::string synopsis(const Command& command) {
+std::string synopsis(const CommandHelp& command) {
   std::string text = bold(command.path);
   if (command.passes_on) return text + " [" + italic("ARGUMENT") + "...]";
   if (!command.options.empty()) text += " [" + italic("OPTION") + "...]";
@@ -145,7 +145,7 @@ std::string synopsis(const Command& command) {
   return text;
 }
 
-std::string options(const Command& command) {
+std::string options(const CommandHelp& command) {
   std::string out;
   for (const auto& argument : command.arguments) {
     out += ".TP\n" + italic(argument.names.front()) + "\n" + filled(argument.help) + "\n";
@@ -155,7 +155,7 @@ std::string options(const Command& command) {
   return out;
 }
 
-std::string subsection(const Command& command) {
+std::string subsection(const CommandHelp& command) {
   std::string help = command.help;
   if (!help.empty()) help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
   std::string out = ".SS " + synopsis(command) + "\n" + filled(help) + ".\n" + options(command);
@@ -174,7 +174,7 @@ constexpr std::string_view kFiles =
 
 }  // namespace
 
-std::string command_manual(const Command& program, int section, const std::string& summary,
+std::string command_manual(const CommandHelp& program, int section, const std::string& summary,
                            const std::vector<std::string>& see) {
   std::string out = head(program.path, section, summary) + ".SH SYNOPSIS\n" + synopsis(program) + "\n" +
                     ".SH DESCRIPTION\n" + shown(program.help) + "\n";

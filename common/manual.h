@@ -9,7 +9,7 @@
 namespace jitc::common {
 
 // Of a program. `summary` is the one line that man -k shows; `see` names other pages: "jitcd(8)".
-std::string command_manual(const Command& program, int section, const std::string& summary,
+std::string command_manual(const CommandHelp& program, int section, const std::string& summary,
                            const std::vector<std::string>& see);
 
 // jitc.toml(5): the files, and each setting.

@@ -6,7 +6,7 @@
 namespace jitc::cli {
 namespace {
 
-using common::Command;
+using common::CommandHelp;
 using common::CommandOption;
 
 // What stands for a job of the daemon, or for its key.
@@ -28,8 +28,8 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
   return text;
 }
 
-std::vector<const Command*> flattened(const Command& command) {
-  std::vector<const Command*> all = {&command};
+std::vector<const CommandHelp*> flattened(const CommandHelp& command) {
+  std::vector<const CommandHelp*> all = {&command};
   for (const auto& sub : command.commands) {
     const auto below = flattened(sub);
     all.insert(all.end(), below.begin(), below.end());
@@ -39,20 +39,20 @@ std::vector<const Command*> flattened(const Command& command) {
 
 // ---- bash -----------------------------------------------------------------------------------------------------------
 
-std::string names_of_commands(const Command& command) {
+std::string names_of_commands(const CommandHelp& command) {
   std::vector<std::string> names;
   for (const auto& sub : command.commands) names.push_back(sub.name());
   return joined(names);
 }
 
-std::string names_of_options(const Command& command) {
+std::string names_of_options(const CommandHelp& command) {
   std::vector<std::string> names;
   for (const auto& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
   return joined(names);
 }
 
 // A case for each option with a value: how that is completed.
-std::string bash_values(const Command& command) {
+std::string bash_values(const CommandHelp& command) {
   std::string out;
   for (const auto& option : command.options) {
     if (option.value.empty() || option.value_is_optional) continue;
@@ -65,7 +65,7 @@ std::string bash_values(const Command& command) {
   return out;
 }
 
-std::string bash_arguments(const Command& command) {
+std::string bash_arguments(const CommandHelp& command) {
   if (command.passes_on) return "files";
   for (const auto& argument : command.arguments) {
     if (argument.names.front() == kJob) return "jobs";
@@ -161,9 +161,11 @@ std::string zsh_option(const CommandOption& option) {
   return spec + "'";
 }
 
-std::string zsh_function(const Command& command) { return "_" + replaced(replaced(command.path, " ", "_"), "-", "_"); }
+std::string zsh_function(const CommandHelp& command) {
+  return "_" + replaced(replaced(command.path, " ", "_"), "-", "_");
+}
 
-std::string zsh_case(const Command& command) {
+std::string zsh_case(const CommandHelp& command) {
   std::string out = zsh_function(command) + "() {\n";
   if (command.passes_on) return out + "  _files\n}\n";
   out += "  _arguments -s";
@@ -187,10 +189,10 @@ std::string zsh_case(const Command& command) {
 
 }  // namespace
 
-std::string bash_completion(const Command& program) {
+std::string bash_completion(const CommandHelp& program) {
   const std::string name = program.path;
   std::string commands, options, values, arguments;
-  for (const Command* command : flattened(program)) {
+  for (const CommandHelp* command : flattened(program)) {
     if (!command->commands.empty())
       commands += "    '" + command->path + "') echo '" + names_of_commands(*command) + "' ;;\n";
     options += "    '" + command->path + "') echo '" + names_of_options(*command) + "' ;;\n";
@@ -207,10 +209,10 @@ std::string bash_completion(const Command& program) {
          replaced(kBashEnd, "@", name);
 }
 
-std::string zsh_completion(const Command& program) {
+std::string zsh_completion(const CommandHelp& program) {
   std::string out = "#compdef " + program.path + "\n# Made by '" + program.path + " completion zsh'.\n\n_" +
                     program.path + "_jobs() {\n  local -a jobs=(${(f)\"$(" + kJobs + ")\"})\n  compadd -a jobs\n}\n\n";
-  for (const Command* command : flattened(program)) {
+  for (const CommandHelp* command : flattened(program)) {
     std::string text = zsh_case(*command);
     if (!command->commands.empty())
       text = replaced(text, "() {\n", "() {\n  local curcontext=$curcontext state line\n");

@@ -8,8 +8,8 @@
 namespace jitc::cli {
 
 // A script for bash to source, or for its directory of completions.
-std::string bash_completion(const common::Command& program);
+std::string bash_completion(const common::CommandHelp& program);
 // The file _PROGRAM for a directory of zsh's fpath.
-std::string zsh_completion(const common::Command& program);
+std::string zsh_completion(const common::CommandHelp& program);
 
 }  // namespace jitc::cli

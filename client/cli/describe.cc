@@ -48,7 +48,7 @@ void add_completion(CLI::App& app, Action& action) {
       common::help_footer("An installation has both where the shells look for them. For this shell alone:",
                           {"source <(jitc completion bash)", "jitc completion zsh > _jitc"}),
       [](const CLI::App& root, const std::string& shell) {
-        const common::Command program = common::command_tree(root);
+        const common::CommandHelp program = common::command_tree(root);
         return put(shell == "bash" ? bash_completion(program) : zsh_completion(program));
       });
 }

@@ -131,7 +131,7 @@ void examine_service(const Context& context, const Teller& tell) {
   const auto started = service.jitc({"daemon", "start"}, {}, Interrupts::kOutlasts);
   if (!started || started->code != 0)
     return tell({"service.start", Verdict::kFail, "a daemon does not start: " + words_of(started),
-                 "are jitcd and jitc-worker beside this command, and may they be run?"});
+                 "install jitc, jitcd and jitc-worker of one build, and see that they may be run"});
   const auto state = service.jitc({"status", "--json"});
   if (!state || state->code != 0)
     return tell({"service.start", Verdict::kFail, "a daemon starts, and does not answer: " + words_of(state),
