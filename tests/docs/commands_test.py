@@ -147,7 +147,7 @@ class Installation:
         library = next(self.prefix.glob("lib*/**/libjitc.so")).parent
         python = next(self.prefix.glob("lib*/**/jitc/__init__.py")).parent.parent
         return {**kept, "HOME": str(directory / "home"), "XDG_RUNTIME_DIR": str(directory / "run"),
-                "TMPDIR": str(directory / "tmp"), "PATH": f"{self.prefix}/bin:{os.environ['PATH']}",
+                "TMPDIR": str(directory / "tmp"), "PATH": f"{self.prefix}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "PREFIX": str(self.prefix), "LD_LIBRARY_PATH": str(library), "PYTHONPATH": str(python),
                 "PKG_CONFIG_PATH": str(library / "pkgconfig"), "SOURCE": str(source), "LC_ALL": "C.UTF-8",
                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -168,7 +168,7 @@ class Installation:
         for line in re.sub(r"\\\n", " ", text).splitlines():
             words = shlex.split(line, comments=True) if line.count("'") % 2 == 0 and line.count('"') % 2 == 0 else []
             for place, word in enumerate(words):
-                if word in ("jitc", "jitcd") and (place == 0 or words[place - 1] not in ("load", "module", "chgrp")):
+                if word in ("jitc", "jitcd") and (place == 0 or words[place - 1] not in ("load", "module", "chgrp", "-o", "-u")):
                     if unknown := self.unknown_option(words[place:]):
                         return unknown
         return None
