@@ -19,6 +19,8 @@ bool has_its_type(const Settings& settings, const SettingInfo& info) {
   const std::string text = settings.text(info.name);
   switch (info.type) {
     case SettingType::kText:
+    case SettingType::kDirectory:
+    case SettingType::kFile:
     case SettingType::kList:
       return is_utf8(text);
     case SettingType::kBool:
