@@ -19,6 +19,12 @@ PACKAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "client/python
 VERSION = "import jitc; print(jitc.__version__, jitc._library.library().jitc_version().decode())"
 
 
+def link_library(directory):
+    """By all of its names."""
+    for path in LIBRARY.parent.glob("libjitc.so*"):
+        (directory / path.name).symlink_to(path.resolve())
+
+
 class Scratch(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -53,7 +59,7 @@ class Wheel(Scratch):
         self.run_python(*pip, "install", "--no-deps", "--no-index", "--target", packages, wheel)
         done = self.run_python("-c", VERSION, check=False, PYTHONPATH=packages)
         self.assertIn("UnreachableError", done.stdout)  # pure Python: the library is installed apart
-        (prefix / "lib" / LIBRARY.name).symlink_to(LIBRARY)
+        link_library(prefix / "lib")
         package, library = self.run_python("-c", VERSION, PYTHONPATH=packages).stdout.split()
         self.assertEqual(package, library)
         self.assertIn(package, wheel.name)
@@ -71,8 +77,7 @@ class Finder(Scratch):
         (self.other / "lib").mkdir()
         (self.other / "bin/jitc").write_text("#!/bin/sh\n")
         (self.other / "bin/jitc").chmod(0o755)
-        for path in LIBRARY.parent.glob("libjitc.so*"):
-            (self.other / "lib" / path.name).symlink_to(path.resolve())
+        link_library(self.other / "lib")
 
     def version(self, check=True, **further):
         return self.run_python("-c", VERSION, check=check, PYTHONPATH=self.packages, **further).stdout

@@ -72,10 +72,10 @@ JITC_API void jitc_problem_set_constant(jitc_problem* problem, uint32_t constant
  * many there are. */
 JITC_API size_t jitc_problem_constants(const jitc_problem* problem, double* values, size_t capacity);
 
-/* A function that is known by name only, of `arity` doubles, returning a double: the text declares it, and whoever links
- * the text (jitc_problem_emit) defines it. A module is linked without undefined symbols, so jitc_compile_problem fails
- * with JITC_INVALID_SOURCE where one is called. partials[i] is the declared function that gives the derivative by argument
- * i, with the same arguments, or JITC_NONE; `partials` NULL: none is known. Returns the function's index.
+/* A function that is known by name only, of `arity` doubles, returning a double: the text declares it, and whoever
+ * links the text (jitc_problem_emit) defines it. A module is linked without undefined symbols, so jitc_compile_problem
+ * fails with JITC_INVALID_SOURCE where one is called. partials[i] is the declared function that gives the derivative by
+ * argument i, with the same arguments, or JITC_NONE; `partials` NULL: none is known. Returns the function's index.
  * Declaring a name again gives the same index and adds the partials: so a function may be its own derivative. */
 JITC_API uint32_t jitc_problem_function(jitc_problem* problem, const char* name, uint32_t arity,
                                         const uint32_t* partials);

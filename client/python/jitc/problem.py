@@ -121,8 +121,9 @@ class Problem:
         self._library.jitc_problem_set_constant(self._handle, constant, value)
 
     def declare(self, name: str, arity: int, partials: Sequence[int | None] | None = None) -> int:
-        """A function of `arity` doubles that is known by name only; the program exports it, or a library that it
-        has loaded does. partials[i]: the declared function that is its derivative by argument i, None: not known."""
+        """A function of `arity` doubles that is known by name only: whoever links the text of `emit` defines it; a
+        module that `compile` makes has no undefined symbols, so there it is a CompileError. partials[i]: the declared
+        function that is its derivative by argument i, None: not known."""
         array = None
         if partials is not None:
             array = _library.nodes([_library.NONE if one is None else one for one in partials])

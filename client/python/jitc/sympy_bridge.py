@@ -113,7 +113,7 @@ def from_sympy(residual: Any, *, dim: int = 2, leaves: Mapping[Basic, Union[str,
         boundary: the functions are those of a boundary, with the normal n.
         named: symbols that stand for an expression and become named nodes, {symbol: body}; or the name of the
             attribute under which symbols hold their bodies, such as "sym".
-        functions: C names of functions that are known by name only, by class; the program exports them. Subclasses of
+        functions: C names of functions that are known by name only, by class; see Problem.declare. Subclasses of
             sympy.Function with an fdiff are such functions under their own name; the derivatives that fdiff gives as
             functions of the same arguments are used.
         tangent: of the blocks that are given by name: "newton" or "picard".
