@@ -164,6 +164,8 @@ class Cc {
     const bool quiet = result->out.empty() && result->err.empty();
     // A linker's words name this link's files, where another's may have been made; nor does it leave the same behind.
     if (!inputs.command.with_messages && (result->exit_code != 0 || !quiet)) return std::nullopt;
+    // With -pipe, GCC has begun the output when the source fails, and removes it.
+    if (result->exit_code != 0 && std::ranges::find(plan.command, "-pipe") != plan.command.end()) return std::nullopt;
     if (plan.dependencies && !overwrite_file(plan.dependencies->file, inputs.dependencies)) return std::nullopt;
     if (result->exit_code == 0) {
       const mode_t mode = plan.kind == CcPlan::Kind::kCompile ? 0666 : 0777;

@@ -1,10 +1,12 @@
 #include "client/cli/cc_inputs.h"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -25,7 +27,7 @@ using common::Hasher;
 // identity) and for headers (which is in the text).
 constexpr auto kVariables = std::to_array<std::string_view>(
     {"LANG=", "LANGUAGE=", "LC_", "GCC_COLORS=", "COLUMNS=", "SOURCE_DATE_EPOCH=", "GCC_EXTRA_DIAGNOSTIC_OUTPUT=",
-     "COLLECT_", "LD_RUN_PATH=", "LDEMULATION=", "GNUTARGET="});
+     "COLLECT_", "LD_RUN_PATH=", "LDEMULATION=", "GNUTARGET=", "LOCPATH=", "GCC_URLS=", "TERM_URLS="});
 
 constexpr int kTries = 3;
 constexpr std::size_t kMostScripts = 100;
@@ -130,7 +132,7 @@ bool add_files(Hasher& hasher, const CcText& text, Files& files) {
 std::optional<Part> compile_part(const CcCompiler& compiler, const CcPlan& plan, const CcOptions& options,
                                  Files& files) {
   std::vector<std::string> arguments = plan.preprocess;
-  arguments.emplace_back("-E");
+  arguments.insert(arguments.end(), {"-E", "-fpch-preprocess"});  // which says when a precompiled header is read
   if (plan.dependencies) {
     arguments.insert(arguments.end(), plan.dependencies->options.begin(), plan.dependencies->options.end());
     arguments.insert(arguments.end(), {"-MF", kDependencyFile});
@@ -143,11 +145,19 @@ std::optional<Part> compile_part(const CcCompiler& compiler, const CcPlan& plan,
   hasher.text("text", text.keyed).text("preprocessor says", heard->err);
   if (!add_files(hasher, text, files)) return std::nullopt;
   add_list(hasher, "words", plan.keyed);
-  hasher.text("directory", plan.debug && !options.relaxed_debug ? options.directory : std::string());
+  const std::string& directory = text.directory.empty() ? options.directory : text.directory;
+  hasher.text("directory", plan.debug && !options.relaxed_debug ? directory : std::string());
   return Part{hasher.finish(), std::move(heard->out), std::move(heard->dependencies)};
 }
 
 // ---- links ---------------------------------------------------------------------------------------------------------
+
+bool is_shared_object(std::string_view content) {
+  Elf64_Ehdr header{};
+  if (!content.starts_with(ELFMAG) || content.size() < sizeof header) return false;
+  std::memcpy(&header, content.data(), sizeof header);
+  return header.e_type == ET_DYN;
+}
 
 class LinkDigest {
  public:
@@ -184,9 +194,10 @@ class LinkDigest {
     return content && add(path, *content);
   }
 
-  // A library without a name of its own is recorded by its file's.
-  bool add(const std::string& path, const std::string& content) {
-    hasher_.text("name", path.substr(path.rfind('/') + 1)).digest("content", common::sha256(content));
+  // A shared library without a name of its own is recorded by its path, as it is spelled; one of -l by its file's name.
+  bool add(const std::string& path, const std::string& content, bool is_searched = false) {
+    const bool by_name = is_searched || !is_shared_object(content);
+    hasher_.text("name", by_name ? path.substr(path.rfind('/') + 1) : path).digest("content", common::sha256(content));
     // Thin archives name files; link-time optimisation writes ones that no two links have in common.
     if (content.starts_with("!<thin>") || content.find(".gnu.lto_") != content.npos) return false;
     if (content.starts_with("\177ELF") || content.starts_with("!<arch>")) return true;
@@ -226,7 +237,7 @@ class LinkDigest {
     for (const auto& directory : link_.directories) {
       for (const char* suffix : {".so", ".a"}) {
         const std::string path = directory + "/" + (exact ? name.substr(1) : "lib" + name + suffix);
-        if (const auto content = files_.read(path)) return add(path, *content);
+        if (const auto content = files_.read(path)) return add(path, *content, /*is_searched=*/true);
         if (files_.too_new() || !files_.is_absent(path)) return false;
       }
     }

@@ -47,7 +47,23 @@ bool is_replaceable(const std::string& path) {
   return access(directory_of(path).c_str(), W_OK | X_OK) == 0;
 }
 
+namespace {
+
+// Assemblers and linkers write into an empty file, which keeps its mode and its other names, and make it executable.
+common::Result<void> fill_file(const std::string& path, std::string_view bytes, mode_t old_mode, mode_t mode) {
+  auto written = overwrite_file(path, bytes);
+  const mode_t mask = umask(0);
+  umask(mask);
+  if (written && (mode & 0111) != 0 && chmod(path.c_str(), (old_mode & 07777) | (0111 & ~mask)) != 0)
+    return cannot_write(path);
+  return written;
+}
+
+}  // namespace
+
 common::Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) == 0 && status.st_size == 0) return fill_file(path, bytes, status.st_mode, mode);
   const std::string temporary =
       directory_of(path) + (path.find('/') == path.npos ? "/" : "") + ".jitc-cc-" + std::to_string(getpid()) + ".tmp";
   const common::Fd file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));

@@ -18,7 +18,8 @@ common::Result<CcResult> read_result(std::string_view artifact);
 
 // May this name be replaced by a new file, as compilers and linkers do? Not devices, nor what no file can be made at.
 bool is_replaceable(const std::string& path);
-// A new file in the place of that name, with the mode that the umask leaves of `mode`. Never seen half written.
+// A new file in the place of that name, with the mode that the umask leaves of `mode`. Never seen half written, but
+// where an empty file is there, which is filled.
 common::Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode);
 // Written in place, as the preprocessor does with dependency files.
 common::Result<void> overwrite_file(const std::string& path, std::string_view bytes);

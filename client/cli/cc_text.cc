@@ -205,6 +205,50 @@ class AssemblerInput {
   bool in_pieces_ = false;
 };
 
+// Looks in the strings of asm(...) for characters that are written as numbers: they may spell anything.
+class AssemblerEscapes {
+ public:
+  bool are_in(std::string_view line) {
+    bool found = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const char c = line[i];
+      if (in_string_ && c == '\\' && i + 1 < line.size()) {
+        found |= is_of_asm() && std::string_view("01234567xuUN").find(line[i + 1]) != std::string_view::npos;
+        ++i;
+      } else if (line.substr(i).starts_with("'\"'")) {
+        i += 2;  // a character
+      } else if (c == '"') {
+        in_string_ = !in_string_;
+      } else if (!in_string_) {
+        see(line, i);
+      }
+    }
+    in_string_ = false;  // none goes on over a line's end
+    return found;
+  }
+
+ private:
+  bool is_of_asm() const { return is_named_ || depth_ > 0; }
+  void see(std::string_view line, std::size_t i) {
+    if (line.substr(i).starts_with("asm") && depth_ == 0) {
+      is_named_ = true;
+    } else if (line[i] == '(' && is_of_asm()) {
+      is_named_ = false;
+      ++depth_;
+    } else if (line[i] == ')' && depth_ > 0) {
+      --depth_;
+    } else if (line[i] == ';' && depth_ == 0) {
+      is_named_ = false;
+    }
+  }
+
+  bool is_named_ = false;  // asm was read, its parenthesis was not
+  bool in_string_ = false;
+  std::size_t depth_ = 0;
+};
+
+constexpr std::string_view kPrecompiled = "#pragma GCC pch_preprocess";
+
 }  // namespace
 
 CcText read_preprocessed(std::string_view text) {
@@ -212,15 +256,19 @@ CcText read_preprocessed(std::string_view text) {
   read.keyed.reserve(text.size());
   std::unordered_set<std::string> seen;
   AssemblerInput directive;
+  AssemblerEscapes escapes;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     if (auto name = marker_name(line)) {
-      if (name->ends_with("//")) continue;  // the working directory, which -g adds
+      if (name->ends_with("//")) {  // the working directory, which -g adds
+        read.directory = name->substr(0, name->size() - 2);
+        continue;
+      }
       if (!is_of_no_file(*name) && seen.insert(*name).second) read.files.push_back(std::move(*name));
     } else {
-      read.reads_more |= directive.is_in(line);
+      read.reads_more |= directive.is_in(line) || escapes.are_in(line) || line.starts_with(kPrecompiled);
     }
     read.keyed.append(line).push_back('\n');
   }

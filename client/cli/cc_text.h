@@ -12,7 +12,9 @@ namespace jitc::cli {
 struct CcText {
   std::vector<std::string> files;  // that the markers name, each once, as spelled
   std::string keyed;               // the text without the marker of the working directory
-  bool reads_more = false;         // an assembler's .include or .incbin may stand in it: files that no marker names
+  std::string directory;           // of that marker, which is there with -g
+  bool reads_more = false;         // files that no marker names: an assembler's .include or .incbin may stand in it, or
+                                   // a precompiled header has been read
 };
 CcText read_preprocessed(std::string_view text);
 

@@ -88,6 +88,49 @@ def what_is_kept(service, place):
         expect("another link", cc(*link)[1] != linked[1], True)
 
 
+def what_a_hit_must_not_miss(service, place):
+    """Each time the compiler's own answer, though the one before would look right."""
+    def compare(what, *words, **more):
+        environment = {**service.environment, **more}
+        expect(what, place.run(service.cc(*words), env=environment), place.run(["gcc", *words], env=environment))
+
+    def make(name, *words):
+        subprocess.run(["gcc", *words, "-o", name], cwd=place.directory, check=True)
+        place.given[name] = place.directory.joinpath(name).read_bytes()
+
+    for name in ("s1", "s2", "early", "late"):
+        place.directory.joinpath(name).mkdir(exist_ok=True)
+    for name in ("s1/libbare.so", "s2/libbare.so"):  # which the output names by its path
+        make(name, "-shared", "-fPIC", "b.c")
+        compare(f"a library without a name of its own, {name}", "-shared", "pic.o", name, "-o", "m.so")
+    place.add("late/v.h", "#define V 1\n")
+    place.add("other.h", "#define V 2\n")
+    place.add("v.c", "#include \"v.h\"\nint v(void) { return V; }\n")
+    words = ["-Iearly", "-Ilate", "-O1", "-g", "-fPIC", "-c", "v.c"]
+    compare("before there is a precompiled header", *words)
+    make("early/v.h.gch", "-O1", "-g", "-fPIC", "-x", "c-header", "other.h")
+    compare("a precompiled header of another directory", *words)
+    place.directory.joinpath("linked").symlink_to("inc")
+    for name in ("inc", "linked"):
+        compare(f"debug in {name}, by its logical name", "-g", "-c", "v.c", JITC_CC_RELAXED_DEBUG="0",
+                PWD=f"{place.directory}/{name}/..")
+    place.add("blob", "one\n")
+    place.add("escaped.c", "asm(\".section .rodata\\n.in\\143bin \\\"blob\\\"\\n.previous\");\nint x;\n")
+    compare("a directive in escapes", "-c", "escaped.c")
+    place.add("blob", "two\n")
+    compare("a directive in escapes, of another file", "-c", "escaped.c")
+    for words in (["-c", "b.c", "-o", "private"], ["-shared", "pic.o", "-o", "private"]):
+        for command in (["gcc"], service.cc()):
+            private = place.directory / "private"
+            private.touch(mode=0o600)
+            os.link(private, place.directory / "its other name")
+            made = place.run([*command, *words], env=service.environment)[1]
+            modes = [made[name][0] for name in ("private", "its other name")]
+            expect(f"{command} fills an empty file, {words}", modes, [0o600 if "-c" in words else 0o711] * 2)
+    place.add("broken.o", "old\n")
+    compare("a failure with -pipe", "-pipe", "-MMD", "-c", "broken.c")
+
+
 def directories(service, one, other):
     """Under -g the directory is in the output; the setting decides whether it is in the key."""
     words = ["-g", "-O1", "-c", "b.c"]
@@ -278,6 +321,7 @@ def main():
         service.start()
         try:
             what_is_kept(service, one)
+            what_a_hit_must_not_miss(service, one)
             directories(service, one, other)
             umasks(service, one)
             closed_streams(service, one)

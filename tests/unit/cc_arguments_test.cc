@@ -185,6 +185,7 @@ TEST(CcText, MarkersAndWorkingDirectory) {
       "b.c\" 2\n");
   EXPECT_THAT(text.files, ElementsAre("a b.c", "q\"\\\303\244.h"));
   EXPECT_EQ(text.keyed.find("/home/me"), std::string::npos);
+  EXPECT_EQ(text.directory, "/home/me");
   EXPECT_FALSE(text.reads_more);
 }
 
@@ -194,6 +195,11 @@ TEST(CcText, FilesThatTheAssemblerReads) {
   EXPECT_TRUE(reads("asm(\".include \\\"x\\\"\");"));
   EXPECT_TRUE(reads("asm(\".inc\" \"bin \\\"x\\\"\");"));
   EXPECT_TRUE(reads("asm(\".\" \"in\"\n# 3 \"a.c\"\n  \"clude \\\"x\\\"\");"));
+  EXPECT_TRUE(reads("asm volatile(\n  \".in\\143bin\");\n"));
+  EXPECT_TRUE(reads("char c = '\"'; __asm__ (\".\" \"\\x69ncbin\");"));
+  EXPECT_TRUE(reads("#pragma GCC pch_preprocess \"a.h.gch\"\n"));
+  EXPECT_FALSE(reads("extern int f(void) __asm__ (\"\" \"g\"); char t[] = \"\\033[0m\";\n"));
+  EXPECT_FALSE(reads("asm(\"nop\\n\\tnop\" : : \"r\"(f(1))); char t[] = \"\\x1b\";\n"));
   EXPECT_FALSE(reads("const char* t = \".i\";\nint n = a.increment;\n"));
   EXPECT_FALSE(reads("# 1 \"table.inc\" 1\nint f(struct s* a) { return a.increment; }\n"));
 }
