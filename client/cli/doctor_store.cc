@@ -206,7 +206,7 @@ Found check_clock(const PrivateDirectory& directory) {
       ::futimens(file->get(), odd.data()) == 0 && ::fstat(file->get(), &fine) == 0 && fine.st_mtim.tv_nsec != 0;
   std::array<char, 96> text{};
   std::snprintf(text.data(), text.size(), "times are %s; the server's clock is %.1f s %s this node's",
-                is_fine ? "finer than a second" : "whole seconds", std::abs(skew), skew < 0 ? "behind" : "before");
+                is_fine ? "finer than a second" : "whole seconds", std::abs(skew), skew < 0 ? "behind" : "ahead of");
   if (std::abs(skew) > kMostSkew)
     return Finding{"store.clock", Verdict::kWarn, text.data(),
                    "set the clocks (NTP): what was used last is told by these times"};

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,15 @@ Result<int> wait_whatever_comes(const Fd& process, double seconds) {
   }
 }
 
+// A process that waits for a file system that hangs does not end by it: it is waited for no longer than this.
+void end_program(pid_t pid, const Fd& process) {
+  constexpr int kPatience = 2000;  // ms
+  ::kill(-pid, SIGKILL);
+  pollfd ended{process.get(), POLLIN, 0};
+  while (::poll(&ended, 1, kPatience) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 Result<Ended> run_program(const std::vector<std::string>& argv, const Variables& variables, const std::string& input,
@@ -96,11 +106,16 @@ Result<Ended> run_program(const std::vector<std::string>& argv, const Variables&
   if (const int error = spawn(argv, variables, *in, out, err, pid); error != 0)
     return common::fail_errno(ErrorKind::kUnreachable, error, "cannot be started", argv[0]);
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) {
+    const int error = errno;
+    end_program(pid, process);
+    return common::fail_errno(ErrorKind::kInternal, error, "cannot be waited for", argv[0]);
+  }
   auto ready = interrupts == Interrupts::kHeeds ? wait_readable({process.get()}, Deadline(0), seconds)
                                                 : wait_whatever_comes(process, seconds);
-  if (!ready || *ready == 0) ::kill(-pid, SIGKILL);
+  if (!ready || *ready == 0) end_program(pid, process);
   int status = 0;
-  ::waitpid(pid, &status, ready && *ready == 0 ? WNOHANG : 0);  // a kill may not reach it
+  ::waitpid(pid, &status, WNOHANG);  // it has ended, unless no kill reaches it
   if (!ready) return std::unexpected(std::move(ready.error()));
   if (*ready == 0) return fail(ErrorKind::kTimedOut, "it does not end", argv[0], "run it by hand");
   Ended ended;
@@ -121,8 +136,9 @@ std::string first_line(const std::vector<std::string>& argv, double seconds) {
 std::string on_path(const std::string& name) {
   const char* path = std::getenv("PATH");
   for (const auto directory : common::split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
-    std::string file = std::string(directory) + "/" + name;
-    if (::access(file.c_str(), X_OK) == 0) return file;
+    std::string file = (directory.empty() ? "." : std::string(directory)) + "/" + name;
+    struct stat status{};
+    if (::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(file.c_str(), X_OK) == 0) return file;
   }
   return {};
 }

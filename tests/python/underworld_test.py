@@ -371,6 +371,11 @@ class Texts(Daemon):
         self.assertIsInstance(error, RuntimeError)
         self.assertEqual(error.__cause__.kind, "INVALID_SOURCE")
 
+    def test_a_compiler_that_a_signal_ended(self):
+        crashed = underworld.CompileError(jitc.CompilerCrashedError("the compile child was ended by signal 11 (SIGSEGV)"))
+        self.assertEqual((crashed.signal, crashed.returncode, crashed.oom), (11, None, False))
+        self.assertIsNone(underworld.CompileError(jitc.CompileError("by signal 3")).signal)
+
     def test_modules_with_one_function_name_keep_their_own(self):
         texts = [f"double eqn_0(void) {{ return {value}; }}" for value in (1, 2)]
         libraries = [underworld.load(underworld.compile_collective(None, [("k.c", text)], {"residual": ["eqn_0"]}))

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import json
 import pathlib
+import re
 import struct
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union
@@ -31,6 +32,7 @@ class CompileError(RuntimeError):
 
     Attributes:
         returncode: what a compiler would have ended with: 1 when the source is wrong; None: it gave no answer.
+        signal: the number of the signal that ended the compiler; None: none did, or it is not known.
         oom: it took more memory than there is for it.
         stderr: the compiler's words, with the places in the source.
         source_path: a file on the first rank's node from which `jitc replay` compiles again; "" where none was kept.
@@ -39,6 +41,8 @@ class CompileError(RuntimeError):
     def __init__(self, failure: Error) -> None:
         super().__init__(str(failure))
         self.returncode = 1 if isinstance(failure, InvalidSource) else None
+        by_signal = re.search(r"signal (\d+)", failure.message) if isinstance(failure, CompilerCrashedError) else None
+        self.signal = int(by_signal.group(1)) if by_signal else None
         self.oom = isinstance(failure, OutOfMemoryError)
         self.stderr = str(failure)
         self.source_path: str = failure.details.get("capsule", "")
