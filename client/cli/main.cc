@@ -46,7 +46,7 @@ int run(int argc, char** argv) {
   jitc::cli::Action action;
   jitc::cli::add_submit(app, action);
   jitc::cli::add_lower(app, action);
-  app.add_subcommand("cc", "Serves a C compiler's command line: CC=\"jitc cc\" (all its words are the compiler's)");
+  app.add_subcommand("cc", "serve a C compiler's command line: CC=\"jitc cc\" (all its words are the compiler's)");
   jitc::cli::add_share(app, action);
   jitc::cli::add_warm(app, action);
   jitc::cli::add_status(app, action);
