@@ -156,6 +156,7 @@ def hanging(node, lagging_fs):
         without = node.findings("--store", place / "store", code=0)
         assert without["store.publish"]["verdict"] == "ok"
         os.kill(server.pid, signal.SIGSTOP)
+        os.waitpid(server.pid, os.WUNTRACED)  # all of its threads: none takes a request along
         findings = node.findings("--store", place / "store", code=FOUND, further={"JITC_TIMEOUT": "2s"})
         expect(findings, "store.directory", "fail", "no answer within 2 s")
         assert "runtime.directory" in findings and "petsc" in findings
