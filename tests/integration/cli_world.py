@@ -1,7 +1,8 @@
 """A daemon of one's own (tests/faults/harness.py), for tests of what the command says of itself."""
+import os
 import pathlib
+import select
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
 from harness import Node  # noqa: E402
@@ -15,11 +16,16 @@ class HeldCompile:
 
     def __init__(self, node):
         note, self._go = node.scratch / "note", node.scratch / "go"
+        os.mkfifo(note)
         held = node.write("held.c", f"// fakecc: note {note}\n// fakecc: hold {self._go}\n{SOURCE}")
         self._process = node.start_jitc("submit", "--cc", node.bin / "jitc-fakecc", held)
-        while not note.exists():
-            assert self._process.poll() is None, self._process.communicate()
-            time.sleep(0.01)
+        begun, ended = os.open(note, os.O_RDONLY | os.O_NONBLOCK), os.pidfd_open(self._process.pid)
+        try:
+            ready, _, _ = select.select([begun, ended], [], [], 100)
+            assert begun in ready, self._process.communicate(timeout=100)
+        finally:
+            os.close(begun)
+            os.close(ended)
 
     def release(self):
         self._go.touch()
