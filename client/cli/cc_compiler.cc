@@ -1,29 +1,22 @@
 #include "client/cli/cc_compiler.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "client/cli/cc_arguments.h"
+#include "common/programs.h"
 #include "common/text.h"
 
 namespace jitc::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using common::is_elf;
+using common::is_program;
 
 constexpr const char* kPathWithout = "/usr/local/bin:/usr/bin:/bin";  // of an environment that has none
-
-bool is_program(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
 
 bool is_this_program(const std::string& path) {
   std::error_code ignored;  // what cannot be looked at is not this
@@ -53,12 +46,6 @@ FoundProgram find_program(const std::string& name) {
     return found;
   }
   return found;
-}
-
-bool is_elf(const std::string& path) {
-  std::array<char, 4> magic{};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) == "\177ELF";
 }
 
 // "gcc" of "x86_64-linux-gnu-gcc-12".

@@ -14,21 +14,16 @@
 
 #include "client/cli/context.h"
 #include "common/files.h"
+#include "common/programs.h"
 
 namespace jitc::cli {
 namespace {
 
 using common::ErrorKind;
 using common::Fd;
+using common::pointers_to;
 
 constexpr int kCannotRun = 126, kDependencyDescriptor = 3;
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 std::vector<std::string> words_of(const CcCompiler& compiler, const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {compiler.name};

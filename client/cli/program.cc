@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 
 #include "client/cli/context.h"
 #include "common/files.h"
+#include "common/programs.h"
 #include "common/text.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX wants it declared
@@ -28,6 +28,7 @@ namespace {
 using common::ErrorKind;
 using common::fail;
 using common::Fd;
+using common::pointers_to;
 using common::Result;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;  // of what it says
@@ -43,13 +44,6 @@ std::vector<std::string> environment_with(const Variables& variables) {
   std::vector<std::string> lines;
   for (const auto& [name, value] : all) lines.push_back(name + "=" + value);
   return lines;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (auto& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // In a process group of its own, so that what it starts can be ended with it.
@@ -137,8 +131,7 @@ std::string on_path(const std::string& name) {
   const char* path = std::getenv("PATH");
   for (const auto directory : common::split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
     std::string file = (directory.empty() ? "." : std::string(directory)) + "/" + name;
-    struct stat status{};
-    if (::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(file.c_str(), X_OK) == 0) return file;
+    if (common::is_program(file)) return file;
   }
   return {};
 }

@@ -15,6 +15,7 @@
 
 #include "common/files.h"
 #include "common/processes.h"
+#include "common/programs.h"
 
 namespace jitc::service {
 namespace {
@@ -65,9 +66,7 @@ std::string answer_of(std::vector<std::string> command) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, writer.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, writer.get(), 2);
-  std::vector<char*> arguments;
-  for (auto& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  std::vector<char*> arguments = common::pointers_to(command);
   std::string path = std::string("PATH=") + (std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/bin:/bin");
   std::string locale = "LC_ALL=C";
   char* environment[] = {path.data(), locale.data(), nullptr};

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "common/file_digest.h"
+#include "common/programs.h"
 #include "common/utf8.h"
 #include "daemon/service/children.h"
 
@@ -19,17 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using common::Digest;
 using common::Hasher;
-
-bool is_program(const std::string& path) {
-  struct stat status{};
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
-bool is_elf(const std::string& path) {
-  std::array<char, 4> magic{};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) == "\177ELF";
-}
+using common::is_elf;
+using common::is_program;
 
 // The shared libraries that a program gets here, as the dynamic loader says: "name => path (address)". A compiler may
 // be a few kilobytes, and all of it in such a library.

@@ -8,20 +8,16 @@
 #include <cerrno>
 #include <csignal>
 
+#include "common/programs.h"
 #include "daemon/worker/limits.h"
 #include "daemon/worker/process_tree.h"
 
 namespace jitc::worker {
 namespace {
 
-constexpr int kExecFailed = 127;
+using common::pointers_to;
 
-std::vector<char*> pointers_to(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
+constexpr int kExecFailed = 127;
 
 }  // namespace
 
